@@ -1,0 +1,1 @@
+"""whitepool: sentence embeddings from a frozen language model by pooling and whitening."""

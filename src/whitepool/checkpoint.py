@@ -1,0 +1,205 @@
+"""Loading a pretrained model and its tokenizer from a hub, a folder or an embedded asset.
+
+Nothing is unpickled but an old `.bin` checkpoint, and that through torch's weights-only reader;
+no code of a model folder ever runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from whitepool import attention
+from whitepool.errors import UserError
+
+log = logging.getLogger(__name__)
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+SAFE_PICKLE = (2, 10)  # the first torch whose weights-only reader has no known way round it
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded model.
+
+    Attributes:
+        model: the encoder alone, in evaluation mode.
+        tokenizer: its tokenizer.
+        missing: names of weights that the checkpoint lacks (of the pooler only).
+        length_limit: the length its makers say to use (sentence-transformers' max_seq_length).
+        provenance: where it came from: id, revision, sha256 of local weights, format.
+    """
+
+    model: Any
+    tokenizer: Any
+    missing: tuple[str, ...]
+    length_limit: int | None
+    provenance: dict[str, str | None]
+
+
+def load(
+    source: str | Path, *, revision: str | None = None, dtype: str = "float32"
+) -> Checkpoint:
+    """Load a hub id (at ``revision``) or a local folder.
+
+    Raises:
+        UserError: nothing there, a checkpoint that needs a pickle this torch reads unsafely,
+            weights other than a pooler's missing, an unknown dtype, code needed to load.
+    """
+    if dtype not in DTYPES:
+        raise UserError(f"model.dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
+    folder = _transformer_folder(Path(source)) if Path(source).is_dir() else None
+    options: dict[str, Any] = {"trust_remote_code": False}
+    if folder is None:
+        _check_hub_id(str(source))
+        options["revision"] = revision
+    elif not (folder / "config.json").exists() and (gguf := sorted(folder.glob("*.gguf"))):
+        _need_gguf()
+        options["gguf_file"] = gguf[0].name
+    name = str(folder or source)
+    try:
+        model, missing, weights_format = _load_model(name, folder, options, DTYPES[dtype])
+        tokenizer = _load_tokenizer(name, options)
+    except (OSError, ValueError, ImportError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"model {source} cannot be loaded: {_first_line(error)}") from error
+    return Checkpoint(
+        model=model.eval().requires_grad_(False),
+        tokenizer=tokenizer,
+        missing=missing,
+        length_limit=_length_limit(name, folder, revision),
+        provenance={
+            "id": str(source) if folder is None else folder.name,
+            "revision": getattr(model.config, "_commit_hash", None) or revision,
+            "sha256": None if folder is None else _weights_sha256(folder),
+            "format": weights_format,
+            "dtype": dtype,
+        },
+    )
+
+
+def _load_model(
+    name: str, folder: Path | None, options: dict[str, Any], dtype: torch.dtype
+) -> tuple[Any, tuple[str, ...], str]:
+    from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding
+
+    config = AutoConfig.from_pretrained(name, **options)
+    text_encoders = AutoModelForTextEncoding._model_mapping
+    loader: Any = (
+        AutoModelForTextEncoding
+        if config.is_encoder_decoder and type(config) in text_encoders
+        else AutoModel
+    )
+    weights_format = "gguf" if "gguf_file" in options else "safetensors"
+    if weights_format == "safetensors" and not _has_safetensors(name, folder, options):
+        _allow_pickle(name)
+        weights_format = "bin, weights-only reader"
+    model, info = loader.from_pretrained(
+        name,
+        dtype=dtype,
+        output_loading_info=True,
+        use_safetensors=weights_format == "safetensors" or None if "gguf" in weights_format
+        else weights_format == "safetensors",
+        **options,
+    )
+    missing = tuple(sorted(info["missing_keys"]))
+    fatal = [key for key in missing if "pooler" not in key]
+    if fatal:
+        raise UserError(
+            f"{name} lacks {len(fatal)} weights of a {type(model).__name__} (first: {fatal[0]}), "
+            "which would be random: use a checkpoint of this architecture."
+        )
+    if config.is_encoder_decoder and loader is AutoModel:
+        model = model.get_encoder()
+    model.config.use_cache = False
+    if model.config._attn_implementation == "sdpa":
+        attention.register()
+        model.set_attn_implementation(attention.NAME)
+    return model, missing, weights_format
+
+
+def _load_tokenizer(name: str, options: dict[str, Any]) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(name, **options)
+
+
+def _has_safetensors(name: str, folder: Path | None, options: dict[str, Any]) -> bool:
+    files = ("model.safetensors", "model.safetensors.index.json")
+    if folder is not None:
+        return any((folder / file).exists() for file in files)
+    from transformers.utils import has_file
+
+    return any(has_file(name, file, revision=options["revision"]) for file in files)
+
+
+def _allow_pickle(name: str) -> None:
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < SAFE_PICKLE:
+        raise UserError(
+            f"{name} has no safetensors weights, and torch {torch.__version__} does not read old "
+            ".bin files safely: install torch 2.10 or later, or convert the weights to safetensors."
+        )
+    log.warning("%s has no safetensors weights: read with torch's weights-only reader.", name)
+
+
+def _transformer_folder(folder: Path) -> Path:
+    """The folder of the transformer itself; old sentence-transformers folders nest it."""
+    if not (folder / "config.json").exists() and (folder / "modules.json").exists():
+        for module in json.loads((folder / "modules.json").read_text()):
+            if module["type"].endswith("Transformer"):
+                return folder / Path(module["path"]).name
+    return folder
+
+
+def _length_limit(name: str, folder: Path | None, revision: str | None) -> int | None:
+    file = "sentence_bert_config.json"
+    if folder is not None:
+        path = folder / file
+    else:
+        from transformers.utils import cached_file
+
+        found = cached_file(
+            name,
+            file,
+            revision=revision,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+        path = Path(found) if found else Path(file)
+    return json.loads(path.read_text()).get("max_seq_length") if path.exists() else None
+
+
+def _weights_sha256(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for pattern in ("*.safetensors", "*.gguf", "*.bin"):
+        for file in sorted(folder.glob(pattern)):
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _check_hub_id(source: str) -> None:
+    if source.startswith((".", "/", "~")) or source.count("/") > 1:
+        raise UserError(f"model folder {source} does not exist: check model.path=.")
+
+
+def _need_gguf() -> None:
+    try:
+        import accelerate  # noqa: F401
+        import gguf  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"a GGUF model needs {error.name}: install it with pip install \"whitepool[gguf]\"."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,109 @@
+"""What stands between Hydra and a run: errors in one sentence, and multiruns that go on."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from whitepool.errors import UserError
+
+log = logging.getLogger(__name__)
+
+ERROR_FILE = "error.txt"
+FULL_ERROR = "HYDRA_FULL_ERROR"
+
+failed_jobs: list[Path] = []
+
+
+def is_multirun() -> bool:
+    """Whether the running job is one of a multirun."""
+    return bool(HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN)
+
+
+def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float]:
+    """Leave a failed run's traceback in its folder; in a multirun, go on with the next job.
+
+    A failed job of a multirun scores NaN. ``fail_fast=true`` stops the multirun instead.
+    """
+
+    @functools.wraps(function)
+    def run(config: DictConfig) -> float:
+        try:
+            return function(config)
+        except Exception as error:
+            folder = Path(HydraConfig.get().runtime.output_dir)
+            (folder / ERROR_FILE).write_text(
+                f"{sentence(error)}\n\n{traceback.format_exc()}", encoding="utf-8"
+            )
+            if not is_multirun() or config.fail_fast:
+                raise
+            failed_jobs.append(folder)
+            log.error("Failed: %s", sentence(error))
+            return float("nan")
+
+    return run
+
+
+def launch(main: Callable[[], Any]) -> NoReturn:
+    """Run a Hydra entry point and exit: 0, or 1 after an error or a failed job, 130 on Ctrl-C.
+
+    Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
+    """
+    wants_traceback = os.environ.get(FULL_ERROR) == "1"
+    os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if wants_traceback:
+            raise
+        print(f"Error: {sentence(error)}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(1 if failed_jobs else 0)
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, in words for the user."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, MissingMandatoryValue):
+        return f"{error.full_key} has no value: give {error.full_key}=…"
+    cause = error.__cause__
+    if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
+        return _wrong_setting(cause)
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return " ".join(line for line in lines if not line.startswith("Config search path"))
+    return (
+        f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
+        f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"
+    )
+
+
+def _wrong_setting(error: OmegaConfBaseException) -> str:
+    """An override of a key that does not exist, or of the wrong type."""
+    key = str(error.full_key or error.key)
+    parent = error.parent_node
+    if not OmegaConf.is_dict(parent) or error.key in parent:
+        return f"{key}: {str(error.msg).splitlines()[0]}"
+    prefix, _, leaf = key.rpartition(".")
+    choices = [str(k) for k in parent if not str(k).startswith("_")]
+    close = difflib.get_close_matches(leaf, choices, n=1)
+    hint = f"did you mean {prefix + '.' if prefix else ''}{close[0]}? " if close else ""
+    where = f"{prefix} has" if prefix else "the settings are"
+    return f"there is no setting {key}: {hint}{where} {', '.join(choices)}."

@@ -1,0 +1,59 @@
+"""Sentence pairs with a gold score, as every reader returns them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class PairSet:
+    """The judged pairs of one file, in file order.
+
+    Attributes:
+        task: name of the task, ``sts12``.
+        subset: bare name of the sub-task, ``MSRpar``; empty where the task is one file.
+        split: ``train``, ``dev`` or ``test``.
+        first: first sentence of each pair, (pair,).
+        second: second sentence of each pair, (pair,).
+        gold: human similarity score, (pair,), float64, finite.
+        source: the file or hub address that was read.
+        sha256: checksum of that file (of all files, concatenated, where there are two).
+        unjudged: pairs left out because their gold score is blank.
+        flattened: the sub-tasks of a year lie in this one file and cannot be told apart, so
+            only the concatenated aggregate exists.
+    """
+
+    task: str
+    subset: str
+    split: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    gold: NDArray[np.float64]
+    source: str
+    sha256: str
+    unjudged: int = 0
+    flattened: bool = False
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One task of a suite.
+
+    Attributes:
+        name: ``stsb``, ``sickr``, ``sts12`` … or the name of a user's own file.
+        scored: the sets that are scored, one per sub-task.
+        other_splits: further splits of the same task; never scored, used where a protocol
+            fits on every split that exists.
+        missing: sub-tasks whose files were absent and allowed to be.
+    """
+
+    name: str
+    scored: tuple[PairSet, ...]
+    other_splits: tuple[PairSet, ...] = ()
+    missing: tuple[str, ...] = ()

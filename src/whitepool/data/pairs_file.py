@@ -1,0 +1,156 @@
+"""A table of sentence pairs with named columns: TSV, CSV, JSON lines or Parquet.
+
+TSV has no quoting at all; CSV has the quoting of RFC 4180, so that a field may span lines; JSON
+lines have one object per line. Sentences are kept as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from whitepool.data import text
+from whitepool.data.text import Row
+from whitepool.errors import UserError
+
+EXTENSIONS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
+Columns = tuple[str, str, str]
+
+
+def read_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
+    """Rows of a file, in order; its extension says how it is read.
+
+    Args:
+        raw: contents of the file.
+        path: the file.
+        columns: names of the columns of first sentence, second sentence and score.
+
+    Raises:
+        UserError: unknown extension, no such column, a malformed row, or pyarrow is not there.
+    """
+    match path.suffix.lower():
+        case ".tsv":
+            return tsv_rows(raw, path, columns)
+        case ".csv":
+            return _named_rows(_csv_cells(raw, path), columns, path)
+        case ".jsonl" | ".json":
+            return json_rows(raw, path, columns)
+        case ".parquet":
+            return parquet_rows(raw, path, columns)
+        case other:
+            raise UserError(
+                f"{path}: unknown extension {other!r}; use one of {', '.join(EXTENSIONS)}."
+            )
+
+
+def tsv_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
+    """Rows of a tab-separated file with a header; arguments as in `read_rows`.
+
+    Raises:
+        UserError: no such column, a row of another length than the header, a bad score.
+    """
+    lines = enumerate(text.row_lines(raw, path), start=1)
+    return _named_rows(((number, line.split("\t")) for number, line in lines), columns, path)
+
+
+def _csv_cells(raw: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    # Without its last line end an empty last line is gone too. StringIO, unlike str.splitlines,
+    # ends lines at line feeds only and keeps what ends them.
+    content = text.decode(raw, path).removesuffix("\n").removesuffix("\r")
+    reader = csv.reader(io.StringIO(content), strict=True)
+    line = 1
+    try:
+        for fields in reader:
+            yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as fault:
+        raise UserError(
+            f"{path}, line {line}: not valid CSV ({fault}); quote the field, double the quotes "
+            "in it, or save the table as .tsv."
+        ) from fault
+
+
+def _named_rows(
+    table: Iterable[tuple[int, list[str]]], columns: Columns, path: Path
+) -> Iterator[Row]:
+    cells = iter(table)
+    line, header = next(cells, (1, []))
+    _require_columns(header, columns, f"{path}, line {line}")
+    first, second, score = (header.index(name) for name in columns)
+    for line, fields in cells:
+        where = f"{path}, line {line}"
+        if len(fields) != len(header):
+            raise UserError(
+                f"{where}: {len(fields)} columns found, {len(header)} needed; {text.FETCH_AGAIN}."
+            )
+        yield fields[first], fields[second], text.parse_score(fields[score], where)
+
+
+def _require_columns(found: Sequence[str], columns: Columns, where: str) -> None:
+    for name in columns:
+        if found.count(name) != 1:
+            fault = f"several columns {name}" if name in found else f"no column {name}"
+            raise UserError(
+                f"{where}: {fault} (columns found: {', '.join(found) or 'none'}); correct the "
+                "file, or name its columns with first=, second= and score=."
+            )
+
+
+def json_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
+    """Rows of a file with one JSON object per line; arguments as in `read_rows`.
+
+    Raises:
+        UserError: a line that is no object, no such key, a sentence or score of another type.
+    """
+    for line, content in enumerate(text.row_lines(raw, path), start=1):
+        where = f"{path}, line {line}"
+        try:
+            record = json.loads(content)
+        except (ValueError, RecursionError) as fault:
+            raise UserError(f"{where}: not valid JSON; write one object per line.") from fault
+        if not isinstance(record, dict):
+            raise UserError(f"{where}: not a JSON object; write one object per line.")
+        _require_columns(list(record), columns, where)
+        yield _typed_row([record[name] for name in columns], columns, where)
+
+
+def parquet_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
+    """Rows of a Parquet file; arguments as in `read_rows`.
+
+    Raises:
+        UserError: pyarrow is not there, not a Parquet file, no such column, a sentence or score
+            that is null or of another type.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as fault:
+        raise UserError(
+            f'{path} needs pyarrow to be read: pip install "whitepool[data]".'
+        ) from fault
+    try:
+        file = pq.ParquetFile(pa.BufferReader(raw))
+        _require_columns(file.schema_arrow.names, columns, str(path))
+        table = file.read(columns=list(columns))
+    except (pa.ArrowException, OSError) as fault:
+        raise UserError(f"{path}: not a valid Parquet file; {text.FETCH_AGAIN}.") from fault
+    values = (table[name].to_pylist() for name in columns)
+    for number, cells in enumerate(zip(*values, strict=True), start=1):
+        yield _typed_row(list(cells), columns, f"{path}, row {number}")
+
+
+def _typed_row(cells: list[object], columns: Columns, where: str) -> Row:
+    first, second = (_sentence(v, n, where) for v, n in zip(cells[:2], columns[:2], strict=True))
+    return first, second, text.parse_score(cells[2], where)
+
+
+def _sentence(value: object, column: str, where: str) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{where}: {column} is {value!r}, not a text; correct it.")
+    # JSON can spell half a surrogate pair, which no tokenizer takes.
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise UserError(f"{where}: {column} has a lone surrogate, not a character; correct it.")
+    return value

@@ -1,0 +1,142 @@
+"""The table of unique sentences: each sequence of token ids is encoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whitepool.data.pairs import PairSet, Task
+from whitepool.errors import UserError
+
+Rows = NDArray[np.int64]
+Tokenize = Callable[[Sequence[str]], tuple[list[tuple[int, ...]], list[bool]]]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredSet:
+    """One scored set with its pairs as rows of the table.
+
+    Attributes:
+        task: name of the task.
+        subset: bare name of the sub-task, empty where the task is one file.
+        pairs: (pair, 2), rows of the table.
+        gold: (pair,), float64.
+        flattened: the sub-tasks of a year cannot be told apart.
+    """
+
+    task: str
+    subset: str
+    pairs: Rows
+    gold: NDArray[np.float64]
+    flattened: bool
+
+    @property
+    def name(self) -> str:
+        """``sts12.MSRpar``, or ``stsb``."""
+        return f"{self.task}.{self.subset}" if self.subset else self.task
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceTable:
+    """Unique sentences of a suite, and where its pairs find them.
+
+    Attributes:
+        tasks: what was read.
+        ids: token ids of each row; () is the one row of all blank sentences.
+        texts: a text with those ids, for messages.
+        scored: the scored sets, in order.
+        sentences: number of sentences of the scored sets, repeats included.
+        truncated: how many distinct texts are cut.
+        blank: how many of the sentences are blank.
+    """
+
+    tasks: tuple[Task, ...]
+    ids: tuple[tuple[int, ...], ...]
+    texts: tuple[str, ...]
+    scored: tuple[ScoredSet, ...]
+    other: dict[str, tuple[Rows, ...]]
+    sentences: int
+    truncated: int
+    blank: int
+
+    @classmethod
+    def build(
+        cls, tasks: Sequence[Task], tokenize: Tokenize, other_splits: bool = False
+    ) -> SentenceTable:
+        """Tokenise the sentences of ``tasks`` and number the unique ones.
+
+        Args:
+            tasks: what was read.
+            tokenize: texts to (token ids, whether cut).
+            other_splits: take in the splits that are only fitted on.
+
+        Raises:
+            UserError: no pair at all.
+        """
+        sets = [s for task in tasks for s in task.scored]
+        others = [s for task in tasks for s in task.other_splits] if other_splits else []
+        if not any(len(s) for s in sets):
+            raise UserError("there are no sentence pairs to score: check data= and data.root=.")
+        texts = list(dict.fromkeys(t for s in sets + others for t in s.first + s.second))
+        ids, truncated = tokenize(texts)
+        row_of_ids = {sequence: row for row, sequence in enumerate(dict.fromkeys(ids))}
+        row_of_text = {t: row_of_ids[i] for t, i in zip(texts, ids, strict=True)}
+        example = dict(zip(reversed(ids), reversed(texts), strict=True))
+
+        def rows(pair_set: PairSet) -> Rows:
+            pairs = zip(pair_set.first, pair_set.second, strict=True)
+            found = [(row_of_text[a], row_of_text[b]) for a, b in pairs]
+            return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+        scored = tuple(ScoredSet(s.task, s.subset, rows(s), s.gold, s.flattened) for s in sets)
+        empty = row_of_ids.get((), -1)
+        return cls(
+            tasks=tuple(tasks),
+            ids=tuple(row_of_ids),
+            texts=tuple(example[sequence] for sequence in row_of_ids),
+            scored=scored,
+            other={
+                task.name: tuple(rows(s) for s in task.other_splits) if other_splits else ()
+                for task in tasks
+            },
+            sentences=sum(s.pairs.size for s in scored),
+            truncated=sum(truncated),
+            blank=sum(int((s.pairs == empty).sum()) for s in scored),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def is_blank(self) -> NDArray[np.bool_]:
+        """Whether each row has no token, (row,)."""
+        return np.array([not sequence for sequence in self.ids])
+
+    def fit_sets(self, fit_on: Literal["subset", "task", "suite"]) -> dict[str, NDArray[np.int64]]:
+        """How often each row occurs in each fit set, (row,); blank sentences are left out.
+
+        ``subset`` fits each scored set on itself, ``task`` each on all of its task, ``suite`` all
+        on everything. The other splits count with ``task`` and ``suite``.
+        """
+        members: dict[str, list[Rows]] = {}
+        for s in self.scored:
+            members.setdefault(self.fit_set_of(s, fit_on), []).append(s.pairs)
+        if fit_on != "subset":
+            for task, others in self.other.items():
+                name = "suite" if fit_on == "suite" else task
+                if name in members:
+                    members[name].extend(others)
+        filled = ~self.is_blank
+        return {
+            name: np.bincount(np.concatenate(rows).ravel(), minlength=len(self)) * filled
+            for name, rows in members.items()
+        }
+
+    @staticmethod
+    def fit_set_of(scored: ScoredSet, fit_on: Literal["subset", "task", "suite"]) -> str:
+        """Name of the fit set that serves a scored set."""
+        return {"subset": scored.name, "task": scored.task, "suite": "suite"}[fit_on]

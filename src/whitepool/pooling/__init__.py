@@ -1,0 +1,18 @@
+"""Pooling heads: from the hidden states of a sentence's tokens to one vector."""
+
+from whitepool.pooling.base import Pooling, TokenWeights
+from whitepool.pooling.linear import LinearPooling
+from whitepool.pooling.nonlinear import MaxPooling, ModelPooler
+from whitepool.pooling.tokens import AttentionDiagonal, FirstToken, LastToken, Uniform
+
+__all__ = [
+    "AttentionDiagonal",
+    "FirstToken",
+    "LastToken",
+    "LinearPooling",
+    "MaxPooling",
+    "ModelPooler",
+    "Pooling",
+    "TokenWeights",
+    "Uniform",
+]

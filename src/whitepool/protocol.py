@@ -1,0 +1,71 @@
+"""What a published protocol fixes, so that scores can be compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from whitepool.data.table import SentenceTable
+from whitepool.errors import UserError
+
+Aggregate = Literal["all", "mean", "wmean"]
+FitOn = Literal["subset", "task", "suite"]
+AGGREGATES: tuple[Aggregate, ...] = ("all", "mean", "wmean")
+FIT_ON: tuple[FitOn, ...] = ("subset", "task", "suite")
+
+
+@dataclass(frozen=True)
+class EvalProtocol:
+    """How a score comes about from cosines.
+
+    Attributes:
+        name: as typed, ``protocol=su``.
+        aggregate: how the sub-tasks of a task make the headline: ``all`` pairs concatenated,
+            ``mean`` of the sub-tasks' scores, ``wmean`` the same weighted by their pairs. On
+            STS12 the three can differ by 20 points for one model.
+        fit_on: which sentences whitening is fitted on.
+        all_splits: whether the task's other splits are fitted on too.
+        max_length: tokens per text, or None for the model's own limit.
+
+    Raises:
+        UserError: an unknown aggregate or fit set.
+    """
+
+    name: str
+    aggregate: Aggregate
+    fit_on: FitOn
+    all_splits: bool = False
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        for key, value, choices in (
+            ("protocol.aggregate", self.aggregate, AGGREGATES),
+            ("whitening.fit_on", self.fit_on, FIT_ON),
+        ):
+            if value not in choices:
+                raise UserError(f"{key} is {value!r}: choose one of {', '.join(choices)}.")
+
+    def check(self, table: SentenceTable) -> None:
+        """See that the headline can be computed, before anything is encoded.
+
+        Raises:
+            UserError: a mean over sub-tasks is asked of a file that does not tell them apart.
+        """
+        flattened = [s.task for s in table.scored if s.flattened]
+        if flattened and self.aggregate != "all":
+            raise UserError(
+                f"protocol {self.name} takes the {self.aggregate} over sub-tasks, but the files "
+                f"read for {', '.join(flattened)} do not tell them apart: give data.root= with "
+                "SentEval's or WhiteningBERT's files, or use protocol=simcse or mteb."
+            )
+
+    def describe_fit(self) -> str:
+        """The fit set in words, as printed with the results."""
+        where = {
+            "subset": "each sub-task's own test sentences",
+            "task": "each task's test sentences",
+            "suite": "the test sentences of all tasks together",
+        }[self.fit_on]
+        if self.all_splits and self.fit_on != "subset":
+            where += " and its other splits" if self.fit_on == "task" else " and other splits"
+        return where

@@ -1,0 +1,203 @@
+"""What a run leaves: a table on the terminal, scores.csv, results.json, rows for a logger."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import math
+import sys
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from whitepool.data.table import SentenceTable
+from whitepool.protocol import EvalProtocol
+from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
+from whitepool.whitening import Affine
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+COLUMNS = [field.name for field in fields(Row)]
+PACKAGES = ("whitepool", "torch", "transformers", "tokenizers", "pytorch-lightning", "numpy")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything there is to say about a finished run."""
+
+    config: Any
+    protocol: EvalProtocol
+    model: dict[str, Any]
+    max_length: int
+    table: SentenceTable
+    scores: Scores
+    maps: dict[str, Affine] | None
+    encode_seconds: float
+    device: str
+
+    @cached_property
+    def headline(self) -> Row:
+        """The row the run is judged by."""
+        return headline(self.scores, self.protocol)
+
+    def recipe(self) -> dict[str, Any]:
+        """Model, pooling and post-processing, enough to do the same again."""
+        return {
+            "model": self.model,
+            "pooling": self.config["pooling"],
+            "whitening": self.config["whitening"],
+            "max_length": self.max_length,
+            "similarity": "cosine",
+        }
+
+    def provenance(self) -> dict[str, Any]:
+        """What is kept beside fitted maps."""
+        return {
+            **self.recipe(),
+            "fit_on": self.protocol.fit_on,
+            "all_splits": self.protocol.all_splits,
+            "covariance": "n - 1",
+            "versions": versions(),
+        }
+
+    def results(self) -> dict[str, Any]:
+        """The content of results.json."""
+        sets = [s for task in self.table.tasks for s in (*task.scored, *task.other_splits)]
+        unique = int((~self.table.is_blank).sum())
+        return {
+            "schema": SCHEMA,
+            "headline": _plain(self.headline),
+            "scores": [_plain(row) for row in self.scores.rows],
+            "differences": [_plain(row) for row in self.scores.differences],
+            "undefined": self.scores.undefined,
+            "missing": {t.name: list(t.missing) for t in self.table.tasks if t.missing},
+            "recipe": self.recipe(),
+            "protocol": asdict(self.protocol),
+            "fit": None
+            if self.maps is None
+            else {
+                "on": self.protocol.describe_fit(),
+                "sets": {
+                    name: {"vectors": m.count, "rank": m.rank, "k": m.basis.shape[1]}
+                    for name, m in self.maps.items()
+                },
+            },
+            "data": [
+                {
+                    "task": s.task,
+                    "subset": s.subset,
+                    "split": s.split,
+                    "pairs": len(s),
+                    "unjudged": s.unjudged,
+                    "source": s.source,
+                    "sha256": s.sha256,
+                }
+                for s in sets
+            ],
+            "counts": {
+                "sentences": self.table.sentences,
+                "unique": len(self.table),
+                "truncated": self.table.truncated,
+                "blank": self.table.blank,
+            },
+            "seconds": round(self.encode_seconds, 3),
+            "sentences_per_second": round(unique / self.encode_seconds, 1),
+            "device": self.device,
+            "versions": versions(),
+            "config": self.config,
+        }
+
+    def write(self, folder: Path) -> None:
+        """Write scores.csv and results.json."""
+        with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            for row in self.scores.rows:
+                cells = _plain(row).items()
+                writer.writerow({key: "" if value is None else value for key, value in cells})
+        text = json.dumps(self.results(), indent=1, ensure_ascii=False, allow_nan=False)
+        (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+
+    def metrics(self) -> dict[str, float]:
+        """Every defined score by name, ``sts12/MSRpar/post/spearman``; and ``headline``."""
+        result = {"headline": self.headline.value} if is_defined(self.headline) else {}
+        for row in (*self.scores.rows, *self.scores.differences):
+            if is_defined(row):
+                part = row.subset or row.aggregate
+                result[f"{row.task}/{part}/{row.stage}/{row.metric}"] = row.value
+        result["sentences_per_second"] = len(self.table) / self.encode_seconds
+        return result
+
+    def log_table(self, logger: Any) -> None:
+        """Log the rows as a table, where the logger has tables (W&B)."""
+        if hasattr(logger, "log_table"):
+            cells = [list(_plain(row).values()) for row in self.scores.rows]
+            logger.log_table("scores", columns=COLUMNS, data=cells)
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """A row with None for what is undefined."""
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in asdict(row).items()
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions that a score depends on."""
+    return {"python": sys.version.split()[0], **{name: version(name) for name in PACKAGES}}
+
+
+def show(run: Run, folder: Path) -> None:
+    """Print the table of tasks, and what a reader of it must know."""
+    aggregate = run.protocol.aggregate
+    stages = [stage for stage in ("raw", "post") if any(r.stage == stage for r in run.scores.rows)]
+    table = Table(
+        title=f"{run.model['name']}, pooling {run.config['pooling']['name']}: Spearman x100 "
+        f"[95 %], {aggregate}, protocol {run.protocol.name}",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
+    table.add_column("task")
+    names = {"raw": "raw", "post": "whitened", DIFFERENCE: "difference"}
+    shown = [*stages, DIFFERENCE] if len(stages) > 1 else stages
+    for stage in shown:
+        table.add_column(names[stage], justify="right")
+    table.add_column("n", justify="right")
+    for task in dict.fromkeys(row.task for row in run.scores.rows):
+        rows = [run.scores.get(task, aggregate, stage=stage) for stage in shown]
+        cells = [_cell(row, signed=row.stage == DIFFERENCE) for row in rows]
+        table.add_row(task, *cells, f"{rows[0].n:,}")
+    console = Console(highlight=False)
+    console.print()
+    console.print(table)
+    for name in run.scores.undefined:
+        console.print(f"{name}: undefined, the scores are constant; left out of averages.")
+    for task in run.table.tasks:
+        if task.missing:
+            console.print(f"{task.name}: without {', '.join(task.missing)} (no file).")
+    if run.maps is not None:
+        kept = sorted({m.basis.shape[1] for m in run.maps.values()})
+        dim = len(next(iter(run.maps.values())).mean)
+        span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
+        console.print(
+            f"Whitening: {span} of {dim} directions, fitted on {run.protocol.describe_fit()}."
+        )
+    console.print(f"Results: {folder}", soft_wrap=True)
+
+
+def _cell(row: Row, *, signed: bool) -> str:
+    if not is_defined(row):
+        return "undefined"
+    number = f"{row.value:+.2f}" if signed else f"{row.value:.2f}"
+    if math.isnan(row.low):
+        return number
+    return rf"{number} \[{row.low:.1f}, {row.high:.1f}]"

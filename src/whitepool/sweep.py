@@ -1,0 +1,85 @@
+"""The end of a multirun: one table of its jobs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from whitepool.cli import ERROR_FILE, failed_jobs
+
+COLUMNS = ("job", "overrides", "score", "low", "high", "raw", "seconds", "status")
+
+
+class SummaryCallback(Callback):
+    """Writes summary.csv into the multirun's folder and prints it."""
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Read what the jobs left, whichever process ran them."""
+        folder = Path(config.hydra.sweep.dir).absolute()
+        jobs = [_read(path) for path in sorted(folder.iterdir(), key=_number) if path.is_dir()]
+        jobs = [job for job in jobs if job]
+        failed_jobs[:] = [folder / job["job"] for job in jobs if job["status"] == "failed"]
+        with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(jobs)
+        _show(jobs, folder)
+
+
+def _number(path: Path) -> tuple[int, str]:
+    return (int(path.name) if path.name.isdigit() else -1, path.name)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The row of one job; empty where the folder is not a job's."""
+    overrides = folder / ".hydra" / "overrides.yaml"
+    if not overrides.exists():
+        return {}
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+    row |= {"job": folder.name, "overrides": " ".join(OmegaConf.load(overrides))}
+    results = folder / "results.json"
+    if (folder / ERROR_FILE).exists() or not results.exists():
+        return row | {"status": "failed"}
+    content = json.loads(results.read_text(encoding="utf-8"))
+    top = content["headline"]
+    same = [r for r in content["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]
+    return row | {
+        "score": top["value"],
+        "low": top["low"],
+        "high": top["high"],
+        "raw": same[0]["value"],
+        "seconds": content["seconds"],
+        "status": "done",
+    }
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["task"], row["subset"], row["aggregate"], row["metric"]
+
+
+def _show(jobs: list[dict[str, Any]], folder: Path) -> None:
+    table = Table(title="Jobs of this multirun", title_justify="left", box=None, pad_edge=False)
+    table.add_column("job", justify="right")
+    table.add_column("overrides", overflow="fold")
+    for name in ("raw", "score", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("status")
+    for job in jobs:
+        numbers = [f"{job[key]:.2f}" if job[key] != "" else "" for key in ("raw", "score")]
+        seconds = f"{job['seconds']:.1f}" if job["seconds"] != "" else ""
+        table.add_row(job["job"], job["overrides"], *numbers, seconds, job["status"])
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    for job in jobs:
+        if job["status"] == "failed":
+            error = folder / job["job"] / ERROR_FILE
+            reason = error.read_text(encoding="utf-8").split("\n")[0] if error.exists() else "ended"
+            console.print(f"Job {job['job']} failed: {reason}", soft_wrap=True)
+    console.print(f"Summary: {folder / 'summary.csv'}", soft_wrap=True)
