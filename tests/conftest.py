@@ -12,7 +12,7 @@ import torch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-WORDS = "a an the man woman dog cat plays runs eats music guitar food in on park is not two".split()
+WORDS = ["a", "an", "the", "man", "woman", "dog", "cat", "plays", "runs", "eats", "music", "guitar", "food", "in", "on", "park", "is", "not", "two"]
 SPECIAL = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
 SMALL: dict[str, Any] = {
     "hidden_size": 32,
@@ -36,10 +36,18 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "electra": ("ElectraConfig", {**SMALL, "embedding_size": 16}),
     "deberta": (
         "DebertaConfig",
-        {**SMALL, "relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False},
+        {
+            **SMALL,
+            "relative_attention": True,
+            "pos_att_type": "c2p|p2c",
+            "position_biased_input": False,
+        },
     ),
     "mpnet": ("MPNetConfig", ROBERTA),
-    "xlm": ("XLMConfig", {"emb_dim": 32, "n_heads": 4, "n_layers": 3, "max_position_embeddings": 64}),
+    "xlm": (
+        "XLMConfig",
+        {"emb_dim": 32, "n_heads": 4, "n_layers": 3, "max_position_embeddings": 64},
+    ),
     "t5": ("T5Config", {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4}),
     "layoutlm": ("LayoutLMConfig", SMALL),
     "squeezebert": (

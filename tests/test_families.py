@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import DECODERS, FAMILIES, WORDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import DECODERS, FAMILIES, WORDS
 from whitepool.errors import UserError
 from whitepool.pooling import (
     AttentionDiagonal,

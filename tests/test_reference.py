@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import shared_folder
 
+from conftest import shared_folder
 from whitepool.data import PairSet, Task, load_sts
 from whitepool.data.datamodule import plan_batches
 from whitepool.data.table import SentenceTable
@@ -162,4 +162,4 @@ def test_every_row_is_covered() -> None:
     if not Path(FILE).exists():
         pytest.skip(f"no reference values at {FILE}")
     assert len(rows()) >= 1102
-    assert len(SOURCES) == 7
+    assert len(SOURCES) == 6

@@ -17,7 +17,7 @@ from whitepool.errors import UserError
 UNLIMITED = 10**6  # tokenizers without a limit say 1e30
 
 
-class Stop(Exception):  # noqa: N818
+class Stop(Exception):
     """Raised inside a forward pass once the last layer needed is known."""
 
 

@@ -84,7 +84,5 @@ class WhiteningCallback(pl.Callback):
             weight = weights[rows]
             used = weight > 0
             if used.any():
-                moments = self._moments.setdefault(
-                    name, Moments(vectors.shape[1], vectors.device)
-                )
+                moments = self._moments.setdefault(name, Moments(vectors.shape[1], vectors.device))
                 moments.update(vectors[used.to(vectors.device)], weight[used])

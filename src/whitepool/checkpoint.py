@@ -43,9 +43,7 @@ class Checkpoint:
     provenance: dict[str, str | None]
 
 
-def load(
-    source: str | Path, *, revision: str | None = None, dtype: str = "float32"
-) -> Checkpoint:
+def load(source: str | Path, *, revision: str | None = None, dtype: str = "float32") -> Checkpoint:
     """Load a hub id (at ``revision``) or a local folder.
 
     Raises:
@@ -105,7 +103,8 @@ def _load_model(
         name,
         dtype=dtype,
         output_loading_info=True,
-        use_safetensors=weights_format == "safetensors" or None if "gguf" in weights_format
+        use_safetensors=weights_format == "safetensors" or None
+        if "gguf" in weights_format
         else weights_format == "safetensors",
         **options,
     )
@@ -197,7 +196,7 @@ def _need_gguf() -> None:
         import gguf  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"a GGUF model needs {error.name}: install it with pip install \"whitepool[gguf]\"."
+            f'a GGUF model needs {error.name}: install it with pip install "whitepool[gguf]".'
         ) from error
 
 

@@ -6,6 +6,7 @@ import difflib
 import functools
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -79,8 +80,11 @@ def launch(main: Callable[[], Any]) -> NoReturn:
 
 def sentence(error: BaseException) -> str:
     """What went wrong, in words for the user."""
-    if isinstance(error, UserError):
-        return str(error)
+    cause: BaseException | None = error
+    while cause is not None:  # Hydra wraps what is raised while it instantiates
+        if isinstance(cause, UserError):
+            return str(cause)
+        cause = cause.__cause__
     if isinstance(error, MissingMandatoryValue):
         return f"{error.full_key} has no value: give {error.full_key}=…"
     cause = error.__cause__
@@ -88,7 +92,11 @@ def sentence(error: BaseException) -> str:
         return _wrong_setting(cause)
     if isinstance(error, HydraException | OmegaConfBaseException):
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return " ".join(line for line in lines if not line.startswith("Config search path"))
+        if lines and (missing := re.search(r"Could not find '(\w+)/(\S+)'", " ".join(lines))):
+            end = next((i for i, x in enumerate(lines) if x.startswith("Config search")), None)
+            choices = ", ".join(lines[2:end])
+            return f"there is no {missing[1]}={missing[2]}: choose one of {choices}."
+        return " ".join(lines)
     return (
         f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
         f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -74,9 +75,7 @@ def evaluate(config: DictConfig) -> float:
 
         maps = whitening.maps if whitening else None
         by_stage = scores.cosines(table, encoder.vectors, maps, protocol)
-        result = scores.score(
-            table.scored, by_stage, samples=config.bootstrap, seed=config.seed
-        )
+        result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
         run = report.Run(
             config=OmegaConf.to_container(config, resolve=True),
             protocol=protocol,
@@ -175,3 +174,6 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all targets")
     warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
+    if not sys.stderr.isatty():
+        transformers.logging.disable_progress_bar()

@@ -94,7 +94,9 @@ class FrozenPLM(nn.Module):
         elif id is not None:
             source = id
         else:
-            raise UserError("no model was given: pass model.path=FOLDER, or choose a model by name.")
+            raise UserError(
+                "no model was given: pass model.path=FOLDER, or choose a model by name."
+            )
         loaded = checkpoint.load(source, revision=revision, dtype=dtype)
         return cls(loaded, name=name or str(id or source), max_length=max_length)
 

@@ -80,7 +80,12 @@ class Scores:
     undefined: list[str] = field(default_factory=list)
 
     def get(
-        self, task: str, aggregate: str = "all", *, stage: str = "raw", subset: str = "",
+        self,
+        task: str,
+        aggregate: str = "all",
+        *,
+        stage: str = "raw",
+        subset: str = "",
         metric: str = "spearman",
     ) -> Row:
         """The row of a task's aggregate, or of a ``subset`` of it.
@@ -144,9 +149,7 @@ def score(
     tasks: list[dict[str, dict[str, Sample]]] = []
     for task, group in itertools.groupby(columns, key=lambda column: column[0].task):
         members = list(group)
-        samples_of = [
-            _correlate(xs, s.gold, s.name, samples, seed) for s, *xs in members
-        ]
+        samples_of = [_correlate(xs, s.gold, s.name, samples, seed) for s, *xs in members]
         for (s, *_), sample in zip(members, samples_of, strict=True):
             if any(np.isnan(sample["spearman"].value)):
                 scores.undefined.append(s.name)

@@ -64,6 +64,11 @@ def _key(row: dict[str, Any]) -> tuple[str, ...]:
     return row["task"], row["subset"], row["aggregate"], row["metric"]
 
 
+def _number_cell(value: Any) -> str:
+    """A score, empty where the job has none, or "undefined" (null in results.json)."""
+    return "undefined" if value is None else value if value == "" else f"{value:.2f}"
+
+
 def _show(jobs: list[dict[str, Any]], folder: Path) -> None:
     table = Table(title="Jobs of this multirun", title_justify="left", box=None, pad_edge=False)
     table.add_column("job", justify="right")
@@ -72,7 +77,7 @@ def _show(jobs: list[dict[str, Any]], folder: Path) -> None:
         table.add_column(name, justify="right")
     table.add_column("status")
     for job in jobs:
-        numbers = [f"{job[key]:.2f}" if job[key] != "" else "" for key in ("raw", "score")]
+        numbers = [_number_cell(job[key]) for key in ("raw", "score")]
         seconds = f"{job['seconds']:.1f}" if job["seconds"] != "" else ""
         table.add_row(job["job"], job["overrides"], *numbers, seconds, job["status"])
     console = Console(highlight=False, markup=False)

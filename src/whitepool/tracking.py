@@ -31,7 +31,7 @@ def tracked(config: DictConfig, folder: Path) -> Iterator[Logger | Literal[False
     if name == "none":
         yield False
     elif name == "csv":
-        yield CSVLogger(folder, name="", version="")
+        yield CSVLogger(folder, name="csv", version="")
     elif name == "wandb":
         run = _start(config, folder)
         try:

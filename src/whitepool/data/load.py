@@ -167,5 +167,5 @@ def _load_task(name: str, split: str, allow_missing: bool, read: Reader) -> Task
             try:
                 others.append(read(name, "", other))
             except text.MissingFile:
-                log.info("%s: the source has no %s split", name, other)
+                log.debug("%s: the source has no %s split", name, other)
     return Task(name, tuple(scored), tuple(others), tuple(missing))

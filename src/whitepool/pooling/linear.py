@@ -53,8 +53,12 @@ class LinearPooling:
                 f"layers {list(self.layers)} have {dims} dimensions and cannot be averaged: the "
                 "word-embedding table of this model is narrower than its layers."
             )
+        # Summed in float64, so that sentences of the same words in another order tie in a static
+        # average; in float32 the order of summation would tell them apart.
         weights = self.tokens(states).unsqueeze(1)  # (batch, 1, token)
-        return torch.cat([weights @ h for h in hidden], dim=1)
+        wide = torch.float32 if weights.device.type == "mps" else torch.float64
+        sums = [weights.to(wide) @ h.to(wide) for h in hidden]
+        return torch.cat(sums, dim=1).float()
 
     def __call__(self, states: States) -> Tensor:
         """Sentence vectors, (batch, dim), float32."""
