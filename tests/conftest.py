@@ -12,7 +12,9 @@ import torch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-WORDS = ["a", "an", "the", "man", "woman", "dog", "cat", "plays", "runs", "eats", "music", "guitar", "food", "in", "on", "park", "is", "not", "two"]
+WORDS = (
+    "a an the man woman dog cat plays runs eats music guitar food in on park is not two"
+).split()
 SPECIAL = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
 SMALL: dict[str, Any] = {
     "hidden_size": 32,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,8 +126,8 @@ SOURCES = sorted({source_of(row) for row in rows()})
 
 
 @pytest.fixture(scope="module")
-def models() -> Iterator[dict[str, FrozenPLM]]:
-    yield {name: FrozenPLM.from_pretrained(asset=name) for name in ("all_minilm", "all_mpnet")}
+def models() -> dict[str, FrozenPLM]:
+    return {name: FrozenPLM.from_pretrained(asset=name) for name in ("all_minilm", "all_mpnet")}
 
 
 @pytest.mark.skipif(not FILE.exists(), reason=f"no reference values at {FILE}")

@@ -100,7 +100,7 @@ def test_k_at_and_above_the_rank() -> None:
     assert fit(x, 10).basis.shape[1] == 10
     with pytest.raises(UserError, match=r"whitening.k=11 is over the effective rank 10 of 11"):
         fit(x, 11)
-    with pytest.raises(UserError, match="whitening.k=21 is over the 20 dimensions"):
+    with pytest.raises(UserError, match=r"whitening.k=21 is over the 20 dimensions"):
         fit(x, 21)
 
 

@@ -33,7 +33,8 @@ def install(model: Any, n_blocks: int) -> None:
 
     def states(value: Any) -> Tensor:
         value = value[0] if isinstance(value, tuple) else value
-        return value.transpose(1, 2) if swapped else value
+        tensor: Tensor = value.transpose(1, 2) if swapped else value
+        return tensor
 
     def enter(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if (capture := capturing.get()) is None:

@@ -48,8 +48,8 @@ def evaluate(config: DictConfig) -> float:
         if config.whitening.fit_on is not None:
             protocol = EvalProtocol(**{**vars(protocol), "fit_on": config.whitening.fit_on})
         pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
-        post = options(config.whitening, "whitening")
-        post = instantiate(post, _convert_="all") if "_target_" in post else None
+        step = options(config.whitening, "whitening")
+        post = instantiate(step, _convert_="all") if "_target_" in step else None
         tasks = instantiate(config.data, _convert_="all")
         plm = load_model(config.model)
         plm.check(pooling.needs)
@@ -92,6 +92,7 @@ def evaluate(config: DictConfig) -> float:
         run.write(output)
         if logger:
             logger.log_metrics(run.metrics())
+            logger.save()
         run.log_table(logger)
         report.show(run, output)
         return run.headline.value

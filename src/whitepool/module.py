@@ -77,7 +77,7 @@ class SentenceEncoder(pl.LightningModule):
             return
         for s, counted in zip(self._table.scored, self._counted, strict=True):
             fresh = self._encoded[s.pairs].all(1) & ~counted
-            counted |= fresh
+            counted[fresh] = True
             if fresh.any():
                 values = cosine(self.vectors, s.pairs[fresh])
                 gold = torch.from_numpy(s.gold[fresh]).float()

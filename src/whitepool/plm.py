@@ -84,9 +84,10 @@ class FrozenPLM(nn.Module):
             UserError: no source is given, or it cannot be loaded.
         """
         if path is not None:
-            source: str | Path = Path(path).expanduser()
-            if not source.is_dir():
+            folder = Path(path).expanduser()
+            if not folder.is_dir():
                 raise UserError(f"model folder {path} does not exist: check model.path=.")
+            source: str | Path = folder
         elif asset is not None:
             from whitepool.assets import fetch
 
@@ -150,7 +151,8 @@ class FrozenPLM(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the model's weights are."""
-        return next(self.model.parameters()).device
+        device: torch.device = next(self.model.parameters()).device
+        return device
 
     def check(self, needs: Needs) -> None:
         """See that the model has what a head needs, before any work is done.
@@ -190,7 +192,7 @@ class FrozenPLM(nn.Module):
         capture = Capture(frozenset(numbered), self.depth if needs.pooler else last, heads)
         packed, back = _left_aligned(tokens)
         final = self._run(packed, capture) if capture.last >= 0 else None
-        hidden: dict[Layer, Tensor] = dict(capture.hidden)
+        hidden: dict[Layer, Tensor] = {layer: h for layer, h in capture.hidden.items()}  # noqa: C416
         if final is not None:
             hidden[self.depth] = final
         if "static" in layers:

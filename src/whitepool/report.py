@@ -181,9 +181,9 @@ def show(run: Run, folder: Path) -> None:
     console.print(table)
     for name in run.scores.undefined:
         console.print(f"{name}: undefined, the scores are constant; left out of averages.")
-    for task in run.table.tasks:
-        if task.missing:
-            console.print(f"{task.name}: without {', '.join(task.missing)} (no file).")
+    for read in run.table.tasks:
+        if read.missing:
+            console.print(f"{read.name}: without {', '.join(read.missing)} (no file).")
     if run.maps is not None:
         kept = sorted({m.basis.shape[1] for m in run.maps.values()})
         dim = len(next(iter(run.maps.values())).mean)

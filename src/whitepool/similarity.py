@@ -9,7 +9,7 @@ DECIMALS = 12
 
 
 def cosine(
-    vectors: NDArray[np.float64], pairs: NDArray[np.int64], chunk: int = 8192
+    vectors: NDArray[np.floating], pairs: NDArray[np.int64], chunk: int = 8192
 ) -> NDArray[np.float64]:
     """Cosine of each pair of rows, (pair,), float64.
 

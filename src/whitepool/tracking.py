@@ -59,7 +59,7 @@ def _start(config: DictConfig, folder: Path) -> Any:
         tags=list(config.logger.tags),
         name=f"{config.model.name} {config.pooling.name} {config.whitening.name}",
         dir=folder,
-        config=OmegaConf.to_container(config, resolve=True),
+        config=OmegaConf.to_container(config, resolve=True),  # type: ignore[arg-type]
         mode=wandb_mode(),
         reinit="finish_previous",
     )

@@ -122,7 +122,7 @@ def eigh_descending(symmetric: Tensor) -> tuple[Tensor, Tensor]:
     """
     try:
         values, vectors = torch.linalg.eigh(symmetric)
-    except torch.linalg.LinAlgError:
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         if symmetric.device.type == "cpu":
             raise
         log.warning("eigh failed on %s and runs on the CPU instead.", symmetric.device)

@@ -1,0 +1,288 @@
+"""Whole commands on tiny models: what a run prints, leaves and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+
+from conftest import WORDS, make_checkpoint
+from whitepool.whitening import load_maps
+
+SCRIPT = Path(__file__).resolve().parents[1] / "evaluate.py"
+Run = subprocess.CompletedProcess[str]
+
+
+def command(folder: Path, *overrides: str, **environment: str) -> Run:
+    """Run evaluate.py with ``folder`` as the current directory."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB", "HYDRA"))}
+    clean |= {"HOME": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "100", **environment}
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *overrides],
+        cwd=folder,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 60 pairs whose score is their share of common words."""
+    import random
+
+    draw = random.Random(0)
+    path = tmp_path_factory.mktemp("pairs") / "mine.tsv"
+    lines = ["sentence1\tsentence2\tscore"]
+    for _ in range(60):
+        a = draw.sample(WORDS, 5)
+        b = draw.sample(a, draw.randint(0, 5)) + draw.sample(WORDS, 2)
+        lines.append(f"{' '.join(a)}\t{' '.join(b)}\t{len(set(a) & set(b))}")
+    path.write_text("\n".join([*lines, "\ta dog\t1", ""]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny RoBERTa that has Ditto's published head (block 0, head 4) and 320 dimensions."""
+    folder = tmp_path_factory.mktemp("roberta320")
+    return make_checkpoint("roberta", folder, hidden_size=320, num_attention_heads=8)
+
+
+def results(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("outputs/*/*/results.json")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def test_a_run_leaves_scores_maps_and_provenance(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    run = command(
+        tmp_path,
+        "model=bert",
+        f"model.path={checkpoint('bert')}",
+        "data=pairs",
+        f"data.path={pairs}",
+    )
+    assert run.returncode == 0, run.stderr
+    (folder,) = tmp_path.glob("outputs/*/*")
+    assert "mine" in run.stdout
+    assert "difference" in run.stdout
+    assert "1 sentences are blank" in run.stderr
+    with (folder / "scores.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    columns = "task subset aggregate stage metric value low high n"
+    assert list(rows[0]) == columns.split()
+    assert {(r["task"], r["subset"], r["aggregate"], r["stage"], r["metric"]) for r in rows} == {
+        ("mine", "", aggregate, stage, metric)
+        for aggregate in ("all", "mean", "wmean")
+        for stage in ("raw", "post")
+        for metric in ("spearman", "pearson")
+    }
+    assert len({r["value"] for r in rows if (r["stage"], r["metric"]) == ("raw", "spearman")}) == 1
+    content = results(tmp_path)
+    assert content["schema"] == 1
+    assert content["counts"]["blank"] == 1
+    assert content["recipe"]["model"]["sha256"]
+    assert content["data"][0]["pairs"] == 61
+    assert content["versions"]["torch"] == torch.__version__
+    assert len(content["scores"]) == len(rows)
+    maps, provenance = load_maps(folder / "whitening.safetensors")
+    assert maps["mine"].count == 121  # the blank sentence is left out
+    assert provenance["model"]["name"] == "bert"
+    assert provenance["covariance"] == "n - 1"
+    assert (folder / "config.yaml").exists()
+    assert (folder / "csv" / "metrics.csv").exists()
+
+
+def test_the_score_equals_a_loop_written_from_scratch(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    """transformers, numpy and scipy, one sentence at a time."""
+    import numpy as np
+    from transformers import AutoModel, AutoTokenizer
+
+    run = command(
+        tmp_path, "model=bert", f"model.path={checkpoint('bert')}", "data=pairs",
+        f"data.path={pairs}", "pooling=first_last", "batch_tokens=40",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    model = AutoModel.from_pretrained(checkpoint("bert")).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint("bert"))
+
+    def encode(text: str) -> Any:
+        with torch.no_grad():
+            out = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+        mean = (out.hidden_states[1][0] + out.hidden_states[-1][0]).double().mean(0) / 2
+        return mean.numpy() if text else np.zeros(len(mean))
+
+    lines = pairs.read_text(encoding="utf-8").split("\n")[1:-1]
+    table = [line.split("\t") for line in lines]
+    x = np.array([[encode(a), encode(b)] for a, b, _ in table])  # (pair, 2, dim)
+    gold = [float(score) for *_, score in table]
+    flat = x.reshape(-1, x.shape[-1])[np.array([[bool(a), bool(b)] for a, b, _ in table]).ravel()]
+    values, directions = np.linalg.eigh(np.cov(flat, rowvar=False))
+    keep = values > values.max() * len(values) * np.finfo(float).eps
+    z = (x - flat.mean(0)) @ (directions[:, keep] / np.sqrt(values[keep]))
+    z[x.any(-1) == 0] = 0
+
+    def spearman(v: Any) -> float:
+        norm = np.linalg.norm(v, axis=-1).prod(1)
+        cosines = (v[:, 0] * v[:, 1]).sum(-1) / np.where(norm > 0, norm, 1)
+        return float(100 * stats.spearmanr(cosines.round(9), gold).statistic)
+
+    found = {
+        r["stage"]: r["value"] for r in results(tmp_path)["scores"] if r["metric"] == "spearman"
+    }
+    assert found["raw"] == pytest.approx(spearman(x), abs=1e-6)
+    assert found["post"] == pytest.approx(spearman(z), abs=0.5)  # float32 states, 60 pairs
+
+
+def test_roberta_ditto_whitening_k(tmp_path: Path, pairs: Path, roberta: Path) -> None:
+    """The command of the README, against a folder; k = 64 since 121 vectors span no more than 120."""
+    overrides = ["model=roberta", f"model.path={roberta}", "pooling=ditto", "data=pairs",
+                 f"data.path={pairs}"]  # fmt: skip
+    run = command(tmp_path, *overrides, "whitening.k=64")
+    assert run.returncode == 0, run.stderr
+    assert results(tmp_path)["fit"]["sets"]["mine"]["k"] == 64
+    assert results(tmp_path)["recipe"]["pooling"]["tokens"]["head"] == 4
+    run = command(tmp_path, *overrides, "whitening.k=256")
+    assert run.returncode == 1
+    assert "whitening.k=256 is over the effective rank" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_multirun_leaves_a_folder_per_job_and_a_summary(
+    tmp_path: Path, pairs: Path, roberta: Path
+) -> None:
+    run = command(
+        tmp_path, "-m", "pooling=cls,avg,first_last,ditto", "whitening=off,pca", "model=roberta",
+        f"model.path={roberta}", "data=pairs", f"data.path={pairs}",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    (summary,) = tmp_path.glob("multirun/*/*/summary.csv")
+    with summary.open(newline="", encoding="utf-8") as file:
+        jobs = list(csv.DictReader(file))
+    assert [job["job"] for job in jobs] == [str(i) for i in range(8)]
+    assert all(job["status"] == "done" for job in jobs)
+    assert len(list(summary.parent.glob("*/results.json"))) == 8
+    assert len(list(summary.parent.glob("*/whitening.safetensors"))) == 4
+    assert "pooling=ditto whitening=pca" in run.stdout
+
+
+def test_a_failing_job_does_not_take_the_others_down(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    run = command(
+        tmp_path, "-m", "pooling=avg,pooler,ditto", "pooling.head=1", "pooling.block=0",
+        "model=distilbert", f"model.path={checkpoint('distilbert')}", "data=pairs",
+        f"data.path={pairs}",
+    )  # fmt: skip
+    assert run.returncode == 1
+    (summary,) = tmp_path.glob("multirun/*/*/summary.csv")
+    with summary.open(newline="", encoding="utf-8") as file:
+        status = [job["status"] for job in csv.DictReader(file)]
+    assert status == ["done", "failed", "done"]
+    assert "model distilbert has no pooler" in run.stdout
+    assert "Traceback" in (summary.parent / "1" / "error.txt").read_text(encoding="utf-8")
+
+
+def test_wandb_offline_runs_are_finished_and_failures_marked(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    run = command(
+        tmp_path, "-m", "pooling=avg,pooler,cls", "logger=wandb", "model=distilbert",
+        f"model.path={checkpoint('distilbert')}", "data=pairs", f"data.path={pairs}",
+        WANDB_SILENT="true",
+    )  # fmt: skip
+    assert run.returncode == 1, run.stderr
+    runs = sorted(tmp_path.glob("multirun/*/*/*/wandb/offline-run-*/run-*.wandb"))
+    assert len(runs) == 3
+    contents = [path.read_bytes() for path in runs]
+    assert all(b"mine/all/raw/spearman" in contents[i] for i in (0, 2))
+    assert b"mine/all/raw/spearman" not in contents[1]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["whitening.kk=3"], "there is no setting whitening.kk: did you mean whitening.k?"),
+        (["model=nope"], "there is no model=nope: choose one of all_minilm"),
+        (["data=pairs"], "data.path has no value"),
+        (["pooling=cls", "pooling.head=3"], "pooling=cls takes no pooling.head"),
+        (["whitening=off", "whitening.k=3"], "whitening=off takes no whitening.k"),
+        (["pooling=ditto"], "give pooling.block= and pooling.head="),
+        (["whitening.k=0"], "give a whole number from 1"),
+        (["model=local"], "no model was given: pass model.path=FOLDER"),
+        (["model.path=/nowhere"], "model folder /nowhere does not exist"),
+        (["whitening.fit_on=corpus"], "choose one of subset, task, suite"),
+        (["pooling=pooler", "pooling.activation=relu"], "choose tanh or none"),
+        (["logger.name=mlflow"], "choose one of none, csv, wandb"),
+        (["data=pairs", "data.path=absent.tsv"], "absent.tsv"),
+        (["pooling.layers=[7]", "model=bert"], "layer 7 does not exist: this model has 3 blocks"),
+        (["model.dtype=float16", "model=bert"], "choose one of float32, bfloat16"),
+        (["model.max_length=900", "model=bert"], "maximum length 900 is outside 3 to 64"),
+    ],
+)
+def test_errors_are_one_sentence(
+    tmp_path: Path,
+    pairs: Path,
+    checkpoint: Callable[[str], Path],
+    overrides: list[str],
+    message: str,
+) -> None:
+    if not any(o.startswith("data=") for o in overrides):
+        overrides = [*overrides, "data=pairs", f"data.path={pairs}"]
+    if "model=bert" in overrides:
+        overrides = [*overrides, f"model.path={checkpoint('bert')}"]
+    run = command(tmp_path, *overrides)
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_full_error_shows_the_traceback(tmp_path: Path) -> None:
+    run = command(tmp_path, "model=local", "data=stsb", HYDRA_FULL_ERROR="1")
+    assert run.returncode == 1
+    assert "Traceback" in run.stderr
+
+
+def test_help_lists_groups_and_examples(tmp_path: Path) -> None:
+    run = command(tmp_path, "--help")
+    assert run.returncode == 0
+    for text in ("pooling: avg, cls", "whitening: off, pca", "python evaluate.py model=roberta"):
+        assert text in run.stdout
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, torch; before = set(sys.modules); import whitepool, whitepool.whitening;"
+        "bad = {'hydra', 'wandb', 'pytorch_lightning', 'transformers', 'torchmetrics'};"
+        "print(sorted(bad & (set(sys.modules) - before)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_csv_and_no_logger_never_import_wandb(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    (tmp_path / "wandb.py").write_text("raise ImportError('wandb was imported')\n")
+    for logger in ("csv", "none"):
+        run = command(
+            tmp_path, f"logger={logger}", "model=bert", f"model.path={checkpoint('bert')}",
+            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=str(tmp_path),
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
