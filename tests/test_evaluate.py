@@ -143,15 +143,14 @@ def test_the_score_equals_a_loop_written_from_scratch(
         cosines = (v[:, 0] * v[:, 1]).sum(-1) / np.where(norm > 0, norm, 1)
         return float(100 * stats.spearmanr(cosines.round(9), gold).statistic)
 
-    found = {
-        r["stage"]: r["value"] for r in results(tmp_path)["scores"] if r["metric"] == "spearman"
-    }
+    rows = results(tmp_path)["scores"]
+    found = {r["stage"]: r["value"] for r in rows if r["metric"] == "spearman"}
     assert found["raw"] == pytest.approx(spearman(x), abs=1e-6)
     assert found["post"] == pytest.approx(spearman(z), abs=0.5)  # float32 states, 60 pairs
 
 
 def test_roberta_ditto_whitening_k(tmp_path: Path, pairs: Path, roberta: Path) -> None:
-    """The command of the README, against a folder; k = 64 since 121 vectors span no more than 120."""
+    """The command of the README, against a folder; 121 vectors span no more than 120."""
     overrides = ["model=roberta", f"model.path={roberta}", "pooling=ditto", "data=pairs",
                  f"data.path={pairs}"]  # fmt: skip
     run = command(tmp_path, *overrides, "whitening.k=64")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import pickle  # for the name of an error; nothing is unpickled
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,11 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     try:
         model, missing, weights_format = _load_model(name, folder, options, DTYPES[dtype])
         tokenizer = _load_tokenizer(name, options)
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"model {source} has an old checkpoint that holds more than tensors, which is not "
+            "read: convert its weights to safetensors."
+        ) from error
     except (OSError, ValueError, ImportError) as error:
         if isinstance(error, UserError):
             raise
@@ -103,9 +109,7 @@ def _load_model(
         name,
         dtype=dtype,
         output_loading_info=True,
-        use_safetensors=weights_format == "safetensors" or None
-        if "gguf" in weights_format
-        else weights_format == "safetensors",
+        use_safetensors=None if weights_format == "gguf" else weights_format == "safetensors",
         **options,
     )
     missing = tuple(sorted(info["missing_keys"]))
