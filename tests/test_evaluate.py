@@ -15,8 +15,9 @@ import pytest
 import torch
 from scipy import stats
 
-from conftest import WORDS, make_checkpoint
 from whitepool.whitening import load_maps
+
+from tiny import WORDS, make_checkpoint
 
 SCRIPT = Path(__file__).resolve().parents[1] / "evaluate.py"
 Run = subprocess.CompletedProcess[str]

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import DECODERS, FAMILIES, WORDS
 from whitepool.errors import UserError
 from whitepool.pooling import (
     AttentionDiagonal,
@@ -21,6 +20,8 @@ from whitepool.pooling import (
     Uniform,
 )
 from whitepool.states import Needs, Tokens, pad
+
+from tiny import DECODERS, FAMILIES, WORDS
 
 WITH_POOLER = ("bert", "roberta", "albert", "layoutlm", "squeezebert", "mpnet")
 HEADS: dict[str, Any] = {

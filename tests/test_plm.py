@@ -12,12 +12,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import make_checkpoint, make_tokenizer
 from whitepool import checkpoint as loading
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import FirstToken, LinearPooling, Uniform
 from whitepool.states import Needs, pad
+
+from tiny import make_checkpoint, make_tokenizer
 
 Folder = Callable[[str], Path]
 

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import shared_folder
 from whitepool.data import PairSet, Task, load_sts
 from whitepool.data.datamodule import plan_batches
 from whitepool.data.table import SentenceTable
@@ -34,6 +33,8 @@ from whitepool.protocol import EvalProtocol
 from whitepool.scores import Scores, cosines, score
 from whitepool.states import Needs, pad
 from whitepool.whitening import Whitening
+
+from tiny import shared_folder
 
 pytestmark = pytest.mark.slow
 
