@@ -33,7 +33,7 @@ def command(folder: Path, *overrides: str, **environment: str) -> Run:
         env=clean,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1500,
         check=False,
     )
 

@@ -1,0 +1,98 @@
+"""Every shipped YAML composes, and what it names can be built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from whitepool.evaluation import options
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+PUBLISHED = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}
+
+
+def choices(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def composed(*overrides: str) -> Any:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("evaluate", overrides=["output_dir=out", *overrides])
+
+
+@pytest.mark.parametrize("model", choices("model"))
+def test_models(model: str) -> None:
+    config = composed(f"model={model}", "pooling=ditto").model
+    assert config.name == model
+    assert (config.ditto.block, config.ditto.head) == PUBLISHED.get(model, (None, None))
+    assert sum(config[key] is not None for key in ("id", "asset")) == (model != "local")
+
+
+@pytest.mark.parametrize("pooling", choices("pooling"))
+def test_poolings(pooling: str) -> None:
+    config = composed(f"pooling={pooling}", "model=bert").pooling
+    assert config.name == pooling
+    head = instantiate(options(config, "pooling"), _convert_="all")
+    needs = head.needs
+    assert needs.layers or needs.pooler
+    assert needs.diagonals == (((0, 9),) if pooling == "ditto" else ())
+
+
+@pytest.mark.parametrize("whitening", choices("whitening"))
+def test_whitenings(whitening: str) -> None:
+    config = composed(f"whitening={whitening}", "whitening.k=null").whitening
+    assert config.name == whitening
+    built = options(config, "whitening")
+    assert ("_target_" in built) == (whitening != "off")
+    instantiate(built)
+
+
+@pytest.mark.parametrize("protocol", choices("protocol"))
+def test_protocols(protocol: str) -> None:
+    built = instantiate(composed(f"protocol={protocol}").protocol)
+    assert built.name == protocol
+    wanted = {"simcse": "all", "mteb": "all", "whiteningbert": "mean", "su": "wmean"}
+    assert built.aggregate == wanted[protocol]
+    assert (built.max_length, built.all_splits) == (
+        (64, True) if protocol == "su" else (None, False)
+    )
+
+
+@pytest.mark.parametrize("data", choices("data"))
+def test_data(data: str) -> None:
+    config = composed(f"data={data}").data
+    expected = {"pairs": "load_pairs"}.get(data, "load_sts")
+    assert config._target_ == f"whitepool.data.{expected}"
+    if data not in ("pairs", "sts"):
+        assert OmegaConf.to_container(config.tasks) == [data]
+
+
+@pytest.mark.parametrize("trainer", choices("trainer"))
+def test_trainers(trainer: str) -> None:
+    assert composed(f"trainer={trainer}").trainer.devices == 1
+
+
+@pytest.mark.parametrize("logger", choices("logger"))
+def test_loggers(logger: str) -> None:
+    assert composed(f"logger={logger}").logger.name == logger
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_experiments(experiment: str) -> None:
+    config = composed(f"experiment={experiment}", "model=bert")
+    assert config.pooling.name in choices("pooling")
+    content = yaml.safe_load((CONF / "experiment" / f"{experiment}.yaml").read_text())
+    for override in content.get("defaults", []):
+        for key, value in override.items():
+            assert config[key.removeprefix("override /")].name == value
+
+
+def test_options_of_a_choice_that_takes_them_survive() -> None:
+    config = composed("pooling=layers", "pooling.layers=[1,2,static]").pooling
+    assert options(config, "pooling")["layers"] == [1, 2, "static"]
