@@ -43,6 +43,11 @@ TASKS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 RECIPE = ("pooling", "layers", "block", "head", "whitening", "k")
 Reference = dict[str, str]
 
+# WhiteningBERT's mean divides by the number of tokens plus 0.01, which scales each sentence by its
+# length: no cosine changes, but what is fitted on the vectors does. One row moves by 0.022, just
+# over its tolerance, and is compared with vectors scaled that way (they give it to 1e-4).
+SCALED = {("all_mpnet", "avg", "pca", "sts16.answer-answer")}
+
 
 def rows() -> list[Reference]:
     if not FILE.exists():
@@ -148,8 +153,13 @@ def test_reference(source: tuple[str, str, bool], models: dict[str, FrozenPLM]) 
     checked, wrong = 0, []
     for recipe, members in recipes.items():
         scores = evaluate(table, vectors[recipe[:4]], recipe[4], recipe[5])
+        tokens = np.array([[len(ids)] for ids in table.ids])
         for row in members:
             found, wanted = value_of(scores, row), float(row["value"])
+            if (model, recipe[0], recipe[4], row["subset"]) in SCALED:
+                scaled = (vectors[recipe[:4]] * (tokens / (tokens + 0.01))).astype(np.float32)
+                found = value_of(evaluate(table, scaled, recipe[4], recipe[5]), row)
+                assert abs(found - wanted) < 1e-3
             checked += 1
             if not abs(found - wanted) <= float(row["tolerance"]):
                 name = row["subset"] or row["task"]
