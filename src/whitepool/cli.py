@@ -80,11 +80,11 @@ def launch(main: Callable[[], Any]) -> NoReturn:
 
 def sentence(error: BaseException) -> str:
     """What went wrong, in words for the user."""
-    cause: BaseException | None = error
-    while cause is not None:  # Hydra wraps what is raised while it instantiates
-        if isinstance(cause, UserError):
-            return str(cause)
-        cause = cause.__cause__
+    inner: BaseException | None = error
+    while inner is not None:  # Hydra wraps what is raised while it instantiates
+        if isinstance(inner, UserError):
+            return str(inner)
+        inner = inner.__cause__
     if isinstance(error, MissingMandatoryValue):
         return f"{error.full_key} has no value: give {error.full_key}=…"
     cause = error.__cause__

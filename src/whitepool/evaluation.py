@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def evaluate(config: DictConfig) -> float:
     with tracked(config, output) as logger:
         protocol: EvalProtocol = instantiate(config.protocol)
         if config.whitening.fit_on is not None:
-            protocol = EvalProtocol(**{**vars(protocol), "fit_on": config.whitening.fit_on})
+            protocol = replace(protocol, fit_on=config.whitening.fit_on)
         pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         step = options(config.whitening, "whitening")
         post = instantiate(step, _convert_="all") if "_target_" in step else None
@@ -148,9 +149,6 @@ def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits:
         protocol.name,
         f"; whitening fitted on {protocol.describe_fit()}" if fits else "",
     )
-    for task in table.tasks:
-        if task.missing:
-            log.warning("%s is without %s (no file).", task.name, ", ".join(task.missing))
     if table.truncated:
         log.warning("%d texts are cut to %d tokens.", table.truncated, length)
     if table.blank:
