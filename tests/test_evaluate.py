@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from hydra.core.global_hydra import GlobalHydra
 from scipy import stats
 
 from whitepool.whitening import load_maps
@@ -242,15 +244,24 @@ def test_errors_are_one_sentence(
     checkpoint: Callable[[str], Path],
     overrides: list[str],
     message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The script run inside this process, which saves the imports of a new one."""
     if not any(o.startswith("data=") for o in overrides):
         overrides = [*overrides, "data=pairs", f"data.path={pairs}"]
     if "model=bert" in overrides:
         overrides = [*overrides, f"model.path={checkpoint('bert')}"]
-    run = command(tmp_path, *overrides)
-    assert run.returncode == 1
-    assert message in run.stderr
-    assert "Traceback" not in run.stderr
+    GlobalHydra.instance().clear()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *overrides])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    printed = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert message in printed
+    assert "Traceback" not in printed
 
 
 def test_full_error_shows_the_traceback(tmp_path: Path) -> None:
