@@ -159,6 +159,8 @@ def test_roberta_ditto_whitening_k(tmp_path: Path, pairs: Path, roberta: Path) -
     run = command(tmp_path, *overrides, "whitening.k=64")
     assert run.returncode == 0, run.stderr
     assert results(tmp_path)["fit"]["sets"]["mine"]["k"] == 64
+    assert "mine: the 121 vectors span" in run.stderr
+    assert "of 320 dimensions (effective rank): the first 64 are kept." in run.stderr
     assert results(tmp_path)["recipe"]["pooling"]["tokens"]["head"] == 4
     run = command(tmp_path, *overrides, "whitening.k=256")
     assert run.returncode == 1

@@ -68,7 +68,7 @@ class WhiteningCallback(pl.Callback):
             try:
                 if name not in self._moments:
                     raise UserError("no sentence of it has any text.")
-                self.maps[name] = self.post.fit(self._moments[name])
+                self.maps[name] = self.post.fit(self._moments[name], name)
             except UserError as error:
                 raise UserError(f"fit set {name}: {error}") from error
 

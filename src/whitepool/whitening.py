@@ -57,8 +57,8 @@ class Affine:
 class PostProcess(Protocol):
     """A step after pooling, fitted on moments alone."""
 
-    def fit(self, moments: Moments) -> Affine:
-        """The map fitted on ``moments``."""
+    def fit(self, moments: Moments, name: str = "") -> Affine:
+        """The map fitted on ``moments``; ``name`` is what warnings call those vectors."""
         ...
 
 
@@ -78,10 +78,10 @@ class Whitening:
             raise UserError(f"whitening.k is {k!r}: give a whole number from 1, or null for all.")
         self.k = k
 
-    def fit(self, moments: Moments) -> Affine:
+    def fit(self, moments: Moments, name: str = "") -> Affine:
         """The whitening of the vectors seen by ``moments``.
 
-        Warns, through the log, where directions are dropped.
+        Warns, through the log, where directions are dropped; ``name`` says of which vectors.
 
         Raises:
             UserError: fewer than 2 vectors, no variance at all, or k above the effective rank.
@@ -102,7 +102,8 @@ class Whitening:
         k = rank if self.k is None else min(self.k, rank)
         if rank < dim:
             log.warning(
-                "the %g vectors span %d of %d dimensions (effective rank): %s",
+                "%sthe %.0f vectors span %d of %d dimensions (effective rank): %s",
+                f"{name}: " if name else "",
                 n,
                 rank,
                 dim,
