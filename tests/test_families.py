@@ -74,9 +74,13 @@ def eager(checkpoint: Any, family: str) -> Any:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_layers_and_diagonals_equal_eager(family: str, plm: Any, checkpoint: Any) -> None:
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1]], ids=["padded", "unpadded"])
+def test_layers_and_diagonals_equal_eager(
+    family: str, texts: list[str], plm: Any, checkpoint: Any
+) -> None:
+    """Without padding transformers passes no mask, and decoders must be causal all the same."""
     model = plm(family)
-    tokens = pad(model.tokenize(TEXTS).ids, model.pad_id)
+    tokens = pad(model.tokenize(texts).ids, model.pad_id)
     pairs = tuple((block, head) for block in range(model.depth) for head in range(model.heads))
     states = model(tokens, Needs(tuple(range(model.depth + 1)), pairs))
     with torch.no_grad():

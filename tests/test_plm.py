@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling import FirstToken, LinearPooling, Uniform
 from whitepool.states import Needs, pad
 
-from tiny import make_checkpoint, make_tokenizer
+from tiny import WORDS, make_checkpoint, make_tokenizer
 
 Folder = Callable[[str], Path]
 
@@ -180,3 +181,14 @@ def test_hub_ids_offline_end_in_a_sentence() -> None:
 
 def test_tokenizers_without_any_special_token() -> None:
     assert make_tokenizer("gpt2").pad_token_id is None
+
+
+def test_the_same_words_in_another_order_tie_in_a_static_average(plm: Callable[[str], Any]) -> None:
+    """Summed in float32, the order of summation would tell such sentences apart."""
+    model = plm("bert")
+    draw = random.Random(0)
+    words = [draw.choice(WORDS) for _ in range(50)]
+    texts = [" ".join(draw.sample(words, len(words))) for _ in range(20)]
+    head = LinearPooling(Uniform(), ["static"])
+    vectors = head(model(pad(model.tokenize(texts).ids, model.pad_id), head.needs))
+    assert (vectors == vectors[0]).all()
