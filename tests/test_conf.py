@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from whitepool.evaluation import options
+from whitepool.inputs import options
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 PUBLISHED = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}

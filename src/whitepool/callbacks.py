@@ -9,10 +9,11 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from whitepool.data.datamodule import Batch, SentenceDataModule
+from whitepool.data.datamodule import SentenceDataModule
 from whitepool.errors import UserError
 from whitepool.moments import Moments
 from whitepool.protocol import FitOn
+from whitepool.states import Batch
 from whitepool.whitening import Affine, PostProcess
 
 

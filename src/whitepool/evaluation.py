@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
-import warnings
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytorch_lightning as pl
 from hydra.utils import instantiate
@@ -17,13 +13,9 @@ from pytorch_lightning.callbacks import RichProgressBar
 
 from whitepool import report, scores
 from whitepool.callbacks import WhiteningCallback
-from whitepool.cli import is_multirun
 from whitepool.data.datamodule import SentenceDataModule
-from whitepool.data.table import SentenceTable
-from whitepool.errors import UserError
+from whitepool.inputs import prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
-from whitepool.plm import FrozenPLM
-from whitepool.protocol import EvalProtocol
 from whitepool.tracking import tracked
 from whitepool.whitening import save_maps
 
@@ -45,25 +37,11 @@ def evaluate(config: DictConfig) -> float:
     output.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, output / "config.yaml", resolve=True)
     with tracked(config, output) as logger:
-        protocol: EvalProtocol = instantiate(config.protocol)
-        if config.whitening.fit_on is not None:
-            protocol = replace(protocol, fit_on=config.whitening.fit_on)
-        pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
-        step = options(config.whitening, "whitening")
-        post = instantiate(step, _convert_="all") if "_target_" in step else None
-        tasks = instantiate(config.data, _convert_="all")
-        plm = load_model(config.model)
-        plm.check(pooling.needs)
-        length = max_length(config, protocol, plm)
-        table = SentenceTable.build(
-            tasks, lambda texts: plm.tokenize(texts, length), other_splits=protocol.all_splits
-        )
-        protocol.check(table)
-        announce(table, protocol, length, fits=post is not None)
-
-        encoder = SentenceEncoder(plm, pooling)
+        inputs = prepare(config)
+        protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
+        encoder = SentenceEncoder(plm, inputs.pooling)
         data = SentenceDataModule(table, pad_id=plm.pad_id, batch_tokens=config.batch_tokens)
-        whitening = WhiteningCallback(post, protocol.fit_on) if post else None
+        whitening = WhiteningCallback(inputs.post, protocol.fit_on) if inputs.post else None
         trainer: pl.Trainer = instantiate(
             config.trainer,
             logger=logger,
@@ -81,7 +59,7 @@ def evaluate(config: DictConfig) -> float:
             config=OmegaConf.to_container(config, resolve=True),
             protocol=protocol,
             model={"name": plm.name, **plm.provenance},
-            max_length=length,
+            max_length=inputs.max_length,
             table=table,
             scores=result,
             maps=maps,
@@ -99,80 +77,6 @@ def evaluate(config: DictConfig) -> float:
         return run.headline.value
 
 
-def options(config: DictConfig, group: str) -> dict[str, Any]:
-    """A group's configuration as keyword arguments, without what the choice does not take.
-
-    Raises:
-        UserError: an option is set that this choice does not take. In a multirun, where one
-            option may serve only some of the choices, that is a word in the log instead.
-    """
-    content: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-    takes, name = content.pop("options"), content.pop("name")
-    for key in ("layers", "block", "head", "normalize", "activation", "k", "fit_on"):
-        if key in takes or key not in content:
-            continue
-        if (value := content.pop(key)) is not None:
-            message = f"{group}={name} takes no {group}.{key}" + (
-                f" (it takes {', '.join(takes)})" if takes else ""
-            )
-            if not is_multirun():
-                raise UserError(f"{message}: leave {group}.{key}={value} out.")
-            log.warning("%s: ignored.", message)
-    if group == "whitening":
-        content.pop("fit_on", None)
-    elif "tokens" in content:  # block, head and normalize went into the token weights
-        content = {key: content[key] for key in ("_target_", "tokens", "layers")}
-    return content
-
-
-def load_model(config: DictConfig) -> FrozenPLM:
-    """The model that ``model=`` chose."""
-    arguments = {key: value for key, value in config.items() if key != "ditto"}
-    return FrozenPLM.from_pretrained(**arguments)  # type: ignore[arg-type]
-
-
-def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> int:
-    """Tokens per text: the user's word, else the protocol's, else the model's limit."""
-    if config.model.max_length is None and protocol.max_length is not None:
-        return min(protocol.max_length, plm.limit)
-    return plm.max_length
-
-
-def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits: bool) -> None:
-    """Say what is about to be done, and what is odd about the input."""
-    log.info(
-        "%s sentences, %s unique, in %s pairs of %s; protocol %s%s",
-        f"{table.sentences:,}",
-        f"{len(table):,}",
-        f"{sum(len(s.pairs) for s in table.scored):,}",
-        ", ".join(task.name for task in table.tasks),
-        protocol.name,
-        f"; whitening fitted on {protocol.describe_fit()}" if fits else "",
-    )
-    if table.truncated:
-        log.warning("%d texts are cut to %d tokens.", table.truncated, length)
-    if table.blank:
-        log.warning(
-            "%d sentences are blank: their vector is zero, and its cosine with any other is 0.",
-            table.blank,
-        )
-
-
 def progress(trainer: DictConfig) -> list[pl.Callback]:
     """A progress bar, unless it is turned off."""
     return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []
-
-
-def quiet_libraries() -> None:
-    """Leave to the log what a user of this program can use."""
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    for name in ("pytorch_lightning", "lightning_fabric", "httpx"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all targets")
-    warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
-    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-    if not sys.stderr.isatty():
-        transformers.logging.disable_progress_bar()

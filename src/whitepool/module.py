@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from whitepool.data.datamodule import Batch, SentenceDataModule
+from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.similarity import cosine
-from whitepool.states import Tokens
+from whitepool.states import Batch, Tokens
 
 
 class SentenceEncoder(pl.LightningModule):
@@ -56,8 +56,9 @@ class SentenceEncoder(pl.LightningModule):
 
     def test_step(self, batch: Batch, index: int) -> Tensor:
         """Encode one batch and keep its vectors, (batch, dim)."""
-        vectors: Tensor = self(batch.tokens)
-        rows, values = batch.rows.cpu().numpy(), vectors.cpu().numpy()
+        parts = [(r, self.pooling(s)) for r, s in self.plm.states(batch, self.pooling.needs)]
+        vectors = torch.cat([v for _, v in parts])
+        rows, values = torch.cat([r for r, _ in parts]).cpu().numpy(), vectors.cpu().numpy()
         if not self.vectors.shape[1]:
             self.vectors = np.zeros((len(self._table), values.shape[1]), dtype=np.float32)
         self.vectors[rows] = values

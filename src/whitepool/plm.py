@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from whitepool import attention, blocks, checkpoint
 from whitepool.attention import Capture, SoftmaxTap, capturing
 from whitepool.errors import UserError
-from whitepool.states import Layer, Needs, States, Tokens, resolve_layer
+from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
 
 
 class Tokenized(NamedTuple):
@@ -170,6 +170,18 @@ class FrozenPLM(nn.Module):
                 )
         if needs.pooler:
             blocks.pooler_map(self.model, self.missing, self.name)
+
+    def states(self, batch: Batch, needs: Needs) -> Iterator[tuple[Tensor, States]]:
+        """Rows and states of a batch, in parts whose sentences are computed together.
+
+        Args:
+            batch: sentences of a table.
+            needs: see `forward`.
+
+        Yields:
+            (sentence,) rows of the table, and their states.
+        """
+        yield batch.rows, self(batch.tokens, needs)
 
     @torch.no_grad()
     def forward(self, tokens: Tokens, needs: Needs) -> States:

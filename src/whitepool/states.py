@@ -34,6 +34,18 @@ class Tokens(NamedTuple):
     mask: Tensor
 
 
+class Batch(NamedTuple):
+    """Sentences of a table.
+
+    Attributes:
+        rows: (batch,), rows of the table.
+        tokens: ids and mask, (batch, token).
+    """
+
+    rows: Tensor
+    tokens: Tokens
+
+
 @dataclass(frozen=True)
 class Needs:
     """What a head needs, so that nothing else is computed.

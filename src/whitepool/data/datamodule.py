@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
-from whitepool.states import Tokens, pad
-
-
-class Batch(NamedTuple):
-    """Sentences of a table.
-
-    Attributes:
-        rows: (batch,), rows of the table.
-        tokens: ids and mask, (batch, token).
-    """
-
-    rows: Tensor
-    tokens: Tokens
+from whitepool.states import Batch, pad
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:

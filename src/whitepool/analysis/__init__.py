@@ -1,0 +1,1 @@
+"""Grids of recipes from one forward pass: layers, heads, dimensions."""
