@@ -45,7 +45,7 @@ def run(model: Any, **options: Any) -> tuple[SentenceTable, SentenceEncoder, Whi
         enable_model_summary=False,
         log_every_n_steps=1,
     )
-    data = SentenceDataModule(table, pad_id=model.pad_id, batch_tokens=12)
+    data = SentenceDataModule(table, batch_tokens=12)
     trainer.test(encoder, datamodule=data, verbose=False)
     return table, encoder, callback
 
@@ -93,7 +93,7 @@ def test_a_fit_set_without_text_is_named(plm: Callable[[str], Any]) -> None:
         accelerator="cpu", logger=False, callbacks=[callback], enable_progress_bar=False,
         enable_model_summary=False,
     )  # fmt: skip
-    data = SentenceDataModule(table, pad_id=model.pad_id)
+    data = SentenceDataModule(table)
     encoder = SentenceEncoder(model, LinearPooling(Uniform(), [-1]))
     with pytest.raises(UserError, match="fit set b: no sentence of it has any text"):
         trainer.test(encoder, datamodule=data, verbose=False)

@@ -236,7 +236,7 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
         (["logger.name=mlflow"], "choose one of none, csv, wandb"),
         (["data=pairs", "data.path=absent.tsv"], "absent.tsv"),
         (["pooling.layers=[7]", "model=bert"], "layer 7 does not exist: this model has 3 blocks"),
-        (["model.dtype=float16", "model=bert"], "choose one of float32, bfloat16"),
+        (["trainer.precision=16-true"], "choose one of 32-true, bf16-true, auto"),
         (["model.max_length=900", "model=bert"], "maximum length 900 is outside 3 to 64"),
     ],
 )

@@ -1,12 +1,12 @@
-"""Keeping attention diagonals, and nothing else of the attention matrices.
+"""The attention function that serves packed rows and keeps attention diagonals, and nothing else.
 
 Ditto needs `softmax(s Q K' + bias)_ii` of one head, the attention each token pays itself. Asking
 transformers for attentions would keep (block, batch, head, token, token); under SDPA it would
 keep nothing at all. Two ways lead to the diagonal alone:
 
 - Most models dispatch through transformers' `AttentionInterface`. `attention_forward` is
-  registered there: it runs SDPA, and for the heads asked for of the running block computes the
-  score matrix of those heads only.
+  registered there: it attends within each sentence (see `whitepool.attend`), also where many
+  sentences stand in one packed row, and keeps the diagonals asked for of the running block.
 - The others (MPNet, DeBERTa, XLM, SqueezeBERT …) call softmax themselves. `SoftmaxTap` watches
   softmax while such a model runs and keeps the diagonals of the probabilities as they pass.
 """
@@ -22,10 +22,13 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from whitepool.attend import attend, attention_diagonal, is_short
 from whitepool.errors import UserError
 from whitepool.states import BlockHead
 
 NAME = "whitepool"
+
+Group = tuple[int, int]
 
 
 @dataclass
@@ -36,19 +39,23 @@ class Capture:
         layers: layers to keep, resolved.
         last: the pass stops once this layer is known (``depth``: run to the end).
         heads: block -> heads whose diagonal is kept.
+        groups: of a packed row, (sentences, tokens of each) in the order they stand in it.
+        hidden: layer -> (batch, token, dim) as the model has it, packed if the row is.
+        diagonals: (block, head) -> (sentence, token) of each group; one group if not packed.
     """
 
     layers: frozenset[int]
     last: int
     heads: dict[int, list[int]]
+    groups: tuple[Group, ...] | None = None
     block: int = -1
     hidden: dict[int, Tensor] = field(default_factory=dict)
-    diagonals: dict[BlockHead, Tensor] = field(default_factory=dict)
+    diagonals: dict[BlockHead, list[Tensor]] = field(default_factory=dict)
 
     def keep(self, diagonals: Tensor) -> None:
-        """Keep (batch, head, token) of this block's heads, in the order they were asked for."""
+        """Keep (sentence, head, token) of this block's heads, in the order they were asked for."""
         for position, head in enumerate(self.heads[self.block]):
-            self.diagonals[self.block, head] = diagonals[:, position]
+            self.diagonals.setdefault((self.block, head), []).append(diagonals[:, position])
 
 
 capturing: ContextVar[Capture | None] = ContextVar("capturing", default=None)
@@ -59,8 +66,13 @@ def register() -> None:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
+    def mask(*args: Any, **options: Any) -> Tensor | None:
+        capture = capturing.get()
+        packed = capture is not None and capture.groups is not None
+        return None if packed else sdpa_mask(*args, **options)
+
     AttentionInterface.register(NAME, attention_forward)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
+    AttentionMaskInterface.register(NAME, mask)
 
 
 def attention_forward(
@@ -71,73 +83,57 @@ def attention_forward(
     attention_mask: Tensor | None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """SDPA, as transformers calls it, that also keeps the diagonals asked for.
+    """Attention within each sentence, as transformers calls it, keeping the diagonals asked for.
 
-    query is (batch, head, token, dim), key and value the same or with fewer heads.
+    query is (batch, head, token, dim), key and value the same or with fewer heads; a packed row
+    is a batch of one. The output is (batch, token, head, dim).
     """
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
     if options.get("s_aux") is not None:
         raise UserError("models with attention sinks are not supported: SDPA would ignore them.")
     capture = capturing.get()
-    if capture is not None and capture.block in capture.heads:
-        causal = options.get("is_causal")
-        causal = getattr(module, "is_causal", True) if causal is None else causal
-        capture.keep(
-            attention_diagonal(
-                query,
-                key,
-                capture.heads[capture.block],
-                scaling=options.get("scaling"),
-                mask=attention_mask,
-                bias=options.get("position_bias"),
-                causal=causal and attention_mask is None,
-            )
+    if capture is None or capture.groups is None:
+        return _attention(module, query, key, value, attention_mask, options), None
+    outputs, start = [], 0
+    for sentences, length in capture.groups:
+        some = slice(start, start + sentences * length)
+        start = some.stop
+        # (1, head, token, dim) -> (sentence, head, token, dim)
+        q, k, v = (
+            x[0, :, some].view(-1, sentences, length, x.shape[-1]).transpose(0, 1)
+            for x in (query, key, value)
         )
-    output: tuple[Tensor, None] = sdpa_attention_forward(
-        module, query, key, value, attention_mask, **options
-    )
-    return output
+        outputs.append(_attention(module, q, k, v, None, options).flatten(0, 1))
+    return torch.cat(outputs).unsqueeze(0), None
 
 
-def attention_diagonal(
+def _attention(
+    module: torch.nn.Module,
     query: Tensor,
     key: Tensor,
-    heads: list[int],
-    *,
-    scaling: float | None = None,
-    mask: Tensor | None = None,
-    bias: Tensor | None = None,
-    causal: bool = False,
+    value: Tensor,
+    mask: Tensor | None,
+    options: dict[str, Any],
 ) -> Tensor:
-    """softmax(scaling q k' + bias)_ii for the given heads, (batch, head, token), float32.
+    """Attention of one batch of sentences, (batch, token, head, dim)."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    Args:
-        query: (batch, head, token, dim).
-        key: (batch, key head, token, dim); grouped-query models share key heads.
-        heads: query heads, 0-based.
-        scaling: factor of q k'; 1/sqrt(dim) if None.
-        mask: (batch or 1, head or 1, token, token), true where attended, or additive.
-        bias: (1, head or 1, token, token), added to the scores.
-        causal: tokens attend to themselves and what stands before.
-    """
-    group = query.shape[1] // key.shape[1]
-    q = query[:, heads].float()
-    k = key[:, [head // group for head in heads]].float()
-    scores = q @ k.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    for extra in (bias, mask):
-        if extra is None:
-            continue
-        picked = extra[:, heads] if extra.shape[1] > 1 else extra
-        if picked.dtype == torch.bool:
-            scores = scores.masked_fill(~picked, float("-inf"))
-        else:
-            scores = scores + picked.float()
-    if causal:
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        scores = scores.masked_fill(future, float("-inf"))
-    # softmax(s)_ii = exp(s_ii - log sum_j exp(s_ij))
-    return torch.exp(scores.diagonal(dim1=-2, dim2=-1) - scores.logsumexp(-1))
+    capture = capturing.get()
+    heads = [] if capture is None else capture.heads.get(capture.block, [])
+    scaling, bias = options.get("scaling"), options.get("position_bias")
+    causal = options.get("is_causal")
+    causal = (getattr(module, "is_causal", True) if causal is None else causal) and mask is None
+    if mask is None and bias is None and is_short(query, key):
+        output, diagonal = attend(query, key, value, heads, scaling=scaling, causal=causal)
+    else:
+        diagonal = None
+        if heads:
+            diagonal = attention_diagonal(
+                query, key, heads, scaling=scaling, mask=mask, bias=bias, causal=causal
+            )
+        output, _ = sdpa_attention_forward(module, query, key, value, mask, **options)
+    if capture is not None and diagonal is not None:
+        capture.keep(diagonal)
+    return output
 
 
 class SoftmaxTap(TorchFunctionMode):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from whitepool.attention import capturing
@@ -97,6 +98,32 @@ def pooler_map(model: Any, missing: tuple[str, ...], name: str) -> Callable[[Ten
     return result
 
 
+def window(model: Any) -> int:
+    """How far apart two tokens may stand and still always see each other, in tokens."""
+    return int(getattr(model.config.get_text_config(), "sliding_window", None) or UNLIMITED)
+
+
+def _position_table(model: Any) -> nn.Embedding | None:
+    for path, module in model.named_modules():
+        leaf = path.rpartition(".")[2]
+        if isinstance(module, nn.Embedding) and leaf in ("position_embeddings", "wpe"):
+            return module
+    return None
+
+
+def positions(model: Any, ids: Tensor) -> Tensor:
+    """Positions of the tokens of sentences of one length, (sentence, token).
+
+    They count from 0, or from behind the padding index in RoBERTa's family, where a padding token
+    within the text stays at that index.
+    """
+    table = _position_table(model)
+    if table is None or table.padding_idx is None:
+        return torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+    counts = ids.ne(table.padding_idx)
+    return table.padding_idx + counts.cumsum(1) * counts
+
+
 def length_limit(model: Any, tokenizer: Any, stated: int | None) -> int:
     """The most tokens a text may have, special ones included.
 
@@ -104,12 +131,10 @@ def length_limit(model: Any, tokenizer: Any, stated: int | None) -> int:
     the padding index, so 514 rows hold 512 tokens), the tokenizer's limit and the ``stated`` one.
     """
     limits = [tokenizer.model_max_length, stated or UNLIMITED]
-    for path, module in model.named_modules():
-        leaf = path.rpartition(".")[2]
-        if isinstance(module, nn.Embedding) and leaf in ("position_embeddings", "wpe"):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            limits.append(module.num_embeddings - reserved)
-            break
+    table = _position_table(model)
+    if table is not None:
+        reserved = 0 if table.padding_idx is None else table.padding_idx + 1
+        limits.append(table.num_embeddings - reserved)
     else:
         limits.append(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
     return int(min(limits))

@@ -52,7 +52,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
             weights other than a pooler's missing, an unknown dtype, code needed to load.
     """
     if dtype not in DTYPES:
-        raise UserError(f"model.dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
+        raise UserError(f"dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
     folder = _transformer_folder(Path(source)) if Path(source).is_dir() else None
     options: dict[str, Any] = {"trust_remote_code": False}
     if folder is None:

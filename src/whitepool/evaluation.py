@@ -40,10 +40,11 @@ def evaluate(config: DictConfig) -> float:
         inputs = prepare(config)
         protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
         encoder = SentenceEncoder(plm, inputs.pooling)
-        data = SentenceDataModule(table, pad_id=plm.pad_id, batch_tokens=config.batch_tokens)
+        data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
         whitening = WhiteningCallback(inputs.post, protocol.fit_on) if inputs.post else None
         trainer: pl.Trainer = instantiate(
             config.trainer,
+            precision="32-true",  # the model is loaded in its own precision, the rest is not cast
             logger=logger,
             callbacks=[*([whitening] if whitening else []), *progress(config.trainer)],
             default_root_dir=output,

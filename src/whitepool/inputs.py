@@ -16,6 +16,7 @@ from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
 from whitepool.whitening import PostProcess
 
@@ -56,7 +57,7 @@ def prepare(config: DictConfig) -> Inputs:
     step = options(config.whitening, "whitening")
     post = instantiate(step, _convert_="all") if "_target_" in step else None
     tasks = instantiate(config.data, _convert_="all")
-    plm = load_model(config.model)
+    plm = load_model(config)
     plm.check(pooling.needs)
     length = max_length(config, protocol, plm)
     table = SentenceTable.build(
@@ -94,9 +95,10 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
 
 
 def load_model(config: DictConfig) -> FrozenPLM:
-    """The model that ``model=`` chose."""
-    arguments = {key: value for key, value in config.items() if key != "ditto"}
-    return FrozenPLM.from_pretrained(**arguments)  # type: ignore[arg-type]
+    """The model that ``model=`` chose, in the precision that ``trainer.precision=`` asks for."""
+    arguments = {str(key): value for key, value in config.model.items() if key != "ditto"}
+    dtype = model_dtype(config.trainer.precision, config.trainer.accelerator)
+    return FrozenPLM.from_pretrained(dtype=dtype, **arguments)
 
 
 def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> int:

@@ -52,13 +52,32 @@ class SentenceEncoder(pl.LightningModule):
         self._encoded = self._table.is_blank
         self._counted = [np.zeros(len(s.pairs), dtype=bool) for s in self._table.scored]
         self._running = SpearmanCorrCoef()
+        self._waiting: list[tuple[Tensor, Tensor]] = []
         self.vectors = np.zeros((len(self._table), 0), dtype=np.float32)
 
     def test_step(self, batch: Batch, index: int) -> Tensor:
         """Encode one batch and keep its vectors, (batch, dim)."""
-        parts = [(r, self.pooling(s)) for r, s in self.plm.states(batch, self.pooling.needs)]
-        vectors = torch.cat([v for _, v in parts])
-        rows, values = torch.cat([r for r, _ in parts]).cpu().numpy(), vectors.cpu().numpy()
+        parts = [self.pooling(states) for _, states in self.plm.states(batch, self.pooling.needs)]
+        vectors = torch.cat(parts)
+        self._waiting.append((batch.rows, vectors))
+        logs = (index + 1) % self.trainer.log_every_n_steps == 0
+        if logs or vectors.device.type == "cpu":  # fetching waits for all that a GPU has to do
+            self._fetch()
+        if logs:
+            self._log_running()
+        return vectors
+
+    def on_test_epoch_end(self) -> None:
+        """Fetch what is still on the device."""
+        self._fetch()
+
+    def _fetch(self) -> None:
+        """Bring the vectors of the last batches into memory."""
+        if not self._waiting:
+            return
+        rows = torch.cat([rows for rows, _ in self._waiting]).cpu().numpy()
+        values = torch.cat([vectors for _, vectors in self._waiting]).cpu().numpy()
+        self._waiting = []
         if not self.vectors.shape[1]:
             self.vectors = np.zeros((len(self._table), values.shape[1]), dtype=np.float32)
         self.vectors[rows] = values
@@ -67,15 +86,11 @@ class SentenceEncoder(pl.LightningModule):
             row = rows[~np.isfinite(values).all(1)][0]
             raise UserError(
                 f"the vector of {self._table.texts[row][:60]!r} is not finite: use "
-                "model.dtype=float32, or look for a fault in the model's weights."
+                "trainer.precision=32-true, or look for a fault in the model's weights."
             )
-        self._log_running(index)
-        return vectors
 
-    def _log_running(self, index: int) -> None:
-        """Log Spearman over the pairs that are complete so far, every log_every_n_steps."""
-        if (index + 1) % self.trainer.log_every_n_steps:
-            return
+    def _log_running(self) -> None:
+        """Log Spearman over the pairs that are complete so far."""
         for s, counted in zip(self._table.scored, self._counted, strict=True):
             fresh = self._encoded[s.pairs].all(1) & ~counted
             counted[fresh] = True

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from whitepool import attention, blocks, checkpoint
-from whitepool.attention import Capture, SoftmaxTap, capturing
+from whitepool.attention import Capture, Group
 from whitepool.errors import UserError
+from whitepool.linears import prepack
+from whitepool.passes import groups_of, left_aligned, parts_of, run, take
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
-
-
-class Tokenized(NamedTuple):
-    """Token ids of some texts, and which of them were cut.
-
-    Attributes:
-        ids: token ids of each text, special tokens included; () for a blank text.
-        truncated: whether each text was longer than the limit.
-    """
-
-    ids: list[tuple[int, ...]]
-    truncated: list[bool]
+from whitepool.tokenizing import Tokenized, pad_id, tokenize
 
 
 class FrozenPLM(nn.Module):
@@ -55,6 +46,8 @@ class FrozenPLM(nn.Module):
         self.depth = blocks.depth(loaded.model)
         self.heads = int(loaded.model.config.get_text_config().num_attention_heads)
         self._takes = set(inspect.signature(loaded.model.forward).parameters)
+        self.window = blocks.window(loaded.model)
+        self._prepared = False
         blocks.install(loaded.model, self.depth)
 
     @classmethod
@@ -123,30 +116,12 @@ class FrozenPLM(nn.Module):
         Blank texts (empty or white space only) get no tokens at all.
         """
         longest = self.check_length(max_length) if max_length is not None else self.max_length
-        filled = [i for i, text in enumerate(texts) if text.strip()]
-        options = {"padding": False, "return_attention_mask": False, "verbose": False}
-        ids: list[tuple[int, ...]] = [()] * len(texts)
-        truncated = [False] * len(texts)
-        if not filled:
-            return Tokenized(ids, truncated)
-        found = self.tokenizer([texts[i] for i in filled], truncation=False, **options)["input_ids"]
-        for i, sequence in zip(filled, found, strict=True):
-            if len(sequence) > longest:
-                truncated[i] = True
-                sequence = self.tokenizer(  # noqa: PLW2901
-                    texts[i], truncation=True, max_length=longest, **options
-                )["input_ids"]
-            ids[i] = tuple(sequence)
-        return Tokenized(ids, truncated)
+        return tokenize(self.tokenizer, texts, longest)
 
     @property
     def pad_id(self) -> int:
         """An id to pad with; any would do, since padding is masked and stands on the right."""
-        tokenizer = self.tokenizer
-        for candidate in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id):
-            if candidate is not None:
-                return int(candidate)
-        return 0
+        return pad_id(self.tokenizer)
 
     @property
     def device(self) -> torch.device:
@@ -171,21 +146,9 @@ class FrozenPLM(nn.Module):
         if needs.pooler:
             blocks.pooler_map(self.model, self.missing, self.name)
 
-    def states(self, batch: Batch, needs: Needs) -> Iterator[tuple[Tensor, States]]:
-        """Rows and states of a batch, in parts whose sentences are computed together.
-
-        Args:
-            batch: sentences of a table.
-            needs: see `forward`.
-
-        Yields:
-            (sentence,) rows of the table, and their states.
-        """
-        yield batch.rows, self(batch.tokens, needs)
-
     @torch.no_grad()
     def forward(self, tokens: Tokens, needs: Needs) -> States:
-        """Hidden states and diagonals of one batch.
+        """Hidden states and diagonals of one padded batch.
 
         Args:
             tokens: (batch, token); padding on either side, no row without a token.
@@ -194,6 +157,79 @@ class FrozenPLM(nn.Module):
         Raises:
             UserError: see `check`.
         """
+        ids, mask, back = left_aligned(tokens)
+        inputs = {"input_ids": ids, "attention_mask": mask.long()}
+        (states,) = self._pass(inputs, [ids], needs)
+        hidden = states.hidden
+        diagonals = {key: d.where(mask, 0.0) for key, d in states.diagonals.items()}
+        if back is not None:
+            hidden = {key: take(h, back) for key, h in hidden.items()}
+            diagonals = {key: take(d, back) for key, d in diagonals.items()}
+        return replace(states, mask=tokens.mask, ids=tokens.ids, hidden=hidden, diagonals=diagonals)
+
+    @torch.no_grad()
+    def states(self, batch: Batch, needs: Needs) -> Iterator[tuple[Tensor, States]]:
+        """Rows and states of a batch without padding, one part for each run of equal lengths.
+
+        The sentences stand in one packed row where the model's attention can take that, so that
+        each linear layer sees one large product; elsewhere each run is a batch of its own.
+
+        Args:
+            batch: sentences of a table, those of equal length side by side.
+            needs: see `forward`.
+
+        Yields:
+            (sentence,) rows of the table, in the order of the batch, and their states.
+        """
+        groups = groups_of(batch.lengths)
+        rows = torch.split(batch.rows, [n for n, _ in groups])
+        in_one_row = len(groups) > 1 and max(batch.lengths) <= self.window and self.packs
+        compute = self._packed if in_one_row else self._by_length
+        yield from zip(rows, compute(batch, needs), strict=True)
+
+    @cached_property
+    def packs(self) -> bool:
+        """Whether sentences packed in one row give what they give alone; found by trying.
+
+        A model whose attention does not go through ours, or that lets neighbours in a row see
+        each other in another way, does not.
+        """
+        takes_positions = {"input_ids", "position_ids"} <= self._takes
+        if not takes_positions or self.model.config._attn_implementation != attention.NAME:
+            return False
+        lengths = tuple(min(n, self.window) for n in (5, 5, 3, 1))
+        ids = torch.arange(sum(lengths), device=self.device) % self.model.config.vocab_size
+        batch = Batch(torch.arange(len(lengths)), ids, lengths)
+        packed, alone = (
+            torch.cat([s.hidden[self.depth].flatten(0, 1) for s in compute(batch, Needs((-1,)))])
+            for compute in (self._packed, self._by_length)
+        )
+        rounding = 1000 * torch.finfo(packed.dtype).eps
+        return bool((packed - alone).abs().max() <= rounding * alone.abs().max())
+
+    def _packed(self, batch: Batch, needs: Needs) -> Iterator[States]:
+        """All sentences in one row; the states of each run of equal lengths."""
+        groups = groups_of(batch.lengths)
+        parts = parts_of(batch)
+        positions = [blocks.positions(self.model, part).flatten() for part in parts]
+        inputs = {"input_ids": batch.ids[None], "position_ids": torch.cat(positions)[None]}
+        yield from self._pass(inputs, parts, needs, groups)
+
+    def _by_length(self, batch: Batch, needs: Needs) -> Iterator[States]:
+        """Each run of equal lengths as a batch of its own."""
+        for part in parts_of(batch):
+            inputs = {"input_ids": part, "attention_mask": torch.ones_like(part)}
+            yield from self._pass(inputs, [part], needs)
+
+    def _pass(
+        self,
+        inputs: dict[str, Tensor],
+        ids: Sequence[Tensor],
+        needs: Needs,
+        groups: tuple[Group, ...] | None = None,
+    ) -> list[States]:
+        """One run of the blocks; the states of each group, whose ids are (sentence, token)."""
+        self._prepare()
         self.check(needs)
         layers = [resolve_layer(layer, self.depth) for layer in needs.layers]
         numbered = [layer for layer in layers if isinstance(layer, int)]
@@ -201,63 +237,39 @@ class FrozenPLM(nn.Module):
         heads: dict[int, list[int]] = {}
         for block, head in needs.diagonals:
             heads.setdefault(block, []).append(head)
-        capture = Capture(frozenset(numbered), self.depth if needs.pooler else last, heads)
-        packed, back = _left_aligned(tokens)
-        final = self._run(packed, capture) if capture.last >= 0 else None
-        hidden: dict[Layer, Tensor] = {layer: h for layer, h in capture.hidden.items()}  # noqa: C416
-        if final is not None:
-            hidden[self.depth] = final
-        if "static" in layers:
-            table = self.model.get_input_embeddings().weight
-            hidden["static"] = nn.functional.embedding(packed.ids, table)
-        pooled = None
-        if needs.pooler:
-            assert final is not None
-            pooled = blocks.pooler_map(self.model, self.missing, self.name)(final[:, 0])
-        mask = packed.mask
-        diagonals = {key: d.where(mask, 0.0) for key, d in capture.diagonals.items()}
-        if missing := set(needs.diagonals) - set(diagonals):
+        last = self.depth if needs.pooler else last
+        capture = Capture(frozenset(numbered), last, heads, groups)
+        if capture.last >= 0 and (final := run(self.model, inputs, capture)) is not None:
+            capture.hidden[self.depth] = final
+        if missing := set(needs.diagonals) - set(capture.diagonals):
             raise UserError(
                 f"model {self.name} does not show the attention of block, head {sorted(missing)}: "
                 "its attention goes through no function that is watched."
             )
-        if back is not None:
-            hidden = {key: _gather(h, back) for key, h in hidden.items()}
-            diagonals = {key: _gather(d, back) for key, d in diagonals.items()}
-        return States(self.depth, tokens.mask, tokens.ids, hidden, diagonals, pooled)
+        table = self.model.get_input_embeddings().weight if "static" in layers else None
+        tokens = [part.numel() for part in ids]
+        hidden = {
+            layer: torch.split(h.flatten(0, 1), tokens) if groups else [h]
+            for layer, h in capture.hidden.items()
+        }
+        result = []
+        for i, part in enumerate(ids):
+            own: dict[Layer, Tensor] = {
+                layer: h[i].view(*part.shape, -1) for layer, h in hidden.items()
+            }
+            if table is not None:
+                own["static"] = nn.functional.embedding(part, table)
+            pooled = None
+            if needs.pooler:
+                to_pool = blocks.pooler_map(self.model, self.missing, self.name)
+                pooled = to_pool(own[self.depth][:, 0])
+            diagonals = {key: d[i] for key, d in capture.diagonals.items()}
+            mask = torch.ones_like(part, dtype=torch.bool)
+            result.append(States(self.depth, mask, part, own, diagonals, pooled))
+        return result
 
-    def _run(self, tokens: Tokens, capture: Capture) -> Tensor | None:
-        """Run the blocks; the last hidden state, (batch, token, dim), unless stopped before."""
-        inputs: dict[str, Any] = {"input_ids": tokens.ids, "attention_mask": tokens.mask.long()}
-        inputs |= {name: False for name in ("use_cache",) if name in self._takes}
-        eager = self.model.config._attn_implementation != attention.NAME
-        tap = SoftmaxTap() if capture.heads and eager else nullcontext()
-        token = capturing.set(capture)
-        try:
-            with tap:
-                output = self.model(**inputs)
-        except blocks.Stop:
-            return None
-        finally:
-            capturing.reset(token)
-        final: Tensor = output.last_hidden_state
-        return final
-
-
-def _left_aligned(tokens: Tokens) -> tuple[Tokens, Tensor | None]:
-    """Tokens with all padding on the right, and the positions (batch, token) that undo it.
-
-    Absolute positions count from a row's start, so padding there would shift them; moving it
-    aside makes every family indifferent to the padding side.
-    """
-    ids, mask = tokens
-    if bool((mask[:, 1:] <= mask[:, :-1]).all()):
-        return tokens, None
-    order = torch.argsort((~mask).int(), dim=1, stable=True)
-    return Tokens(ids.gather(1, order), mask.gather(1, order)), torch.argsort(order, dim=1)
-
-
-def _gather(x: Tensor, positions: Tensor) -> Tensor:
-    """Rows of x, (batch, token, ...), taken at positions, (batch, token)."""
-    index = positions.view(*positions.shape, *([1] * (x.dim() - 2))).expand(*x.shape)
-    return x.gather(1, index)
+    def _prepare(self) -> None:
+        """Lay weights out for the processor, once it is known where the model runs."""
+        if not self._prepared and self.device.type == "cpu":
+            prepack(self.model)
+        self._prepared = True

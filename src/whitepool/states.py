@@ -35,15 +35,17 @@ class Tokens(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Sentences of a table.
+    """Sentences of a table, without padding.
 
     Attributes:
-        rows: (batch,), rows of the table.
-        tokens: ids and mask, (batch, token).
+        rows: (sentence,), rows of the table.
+        ids: (token,), their token ids one after the other.
+        lengths: tokens of each sentence; equal lengths stand side by side.
     """
 
     rows: Tensor
-    tokens: Tokens
+    ids: Tensor
+    lengths: tuple[int, ...]
 
 
 @dataclass(frozen=True)
