@@ -95,7 +95,7 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     harmless = 0
     for position in range(len(whole)):
-        for bit in (0, 5, 7):
+        for bit in (position % 7, 7):
             damaged = bytearray(whole)
             damaged[position] ^= 1 << bit
             path.write_bytes(damaged)
