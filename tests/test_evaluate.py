@@ -283,9 +283,10 @@ def test_csv_and_no_logger_never_import_wandb(
     tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
 ) -> None:
     (tmp_path / "wandb.py").write_text("raise ImportError('wandb was imported')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     for logger in ("csv", "none"):
         run = command(
             tmp_path, f"logger={logger}", "model=bert", f"model.path={checkpoint('bert')}",
-            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=str(tmp_path),
+            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=path,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
