@@ -66,7 +66,7 @@ def spearman_many(predictions: ArrayLike, gold: ArrayLike) -> Floats:
         product, own = _rank_sums(double_sorted, tied)
         with np.errstate(invalid="ignore"):
             rho = product / np.sqrt(own.astype(np.float64)) / np.sqrt(float(size))
-        undefined = (own == 0) | np.isnan(rows).any(1)
+        undefined = (own == 0) | np.isnan(rows.max(1))
         return np.where(undefined, np.nan, np.clip(rho, -1.0, 1.0))
 
     return _in_chunks(part, x, n)
@@ -198,9 +198,12 @@ def _sorted_along(
     bits = int(double.max()).bit_length()
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.rint(x * _DECIMALS)
-        packs = bool((np.abs(whole) < 2.0 ** (62 - bits)).all() and (whole / _DECIMALS == x).all())
+        fits = max(whole.max(), -whole.min()) < 2.0 ** (62 - bits)
+        packs = fits and (whole / _DECIMALS == x).all()
     if packs:
-        keys = (whole.astype(np.int64) << bits) | double
+        keys = whole.astype(np.int64)
+        keys <<= bits
+        keys |= double
         keys.sort(axis=1)
         differs = (keys[:, 1:] ^ keys[:, :-1]) >> bits
         return keys & ((1 << bits) - 1), differs == 0
@@ -216,8 +219,9 @@ def _rank_sums(
     recipes, n = double.shape
     product = np.einsum("rp,p->r", double, 2 * np.arange(n) - (n - 1))
     own = np.full(recipes, (n**3 - n) // 3)
-    links = np.flatnonzero(np.pad(tied, ((0, 0), (0, 1))))  # the last of a row links to nothing
+    links = np.flatnonzero(tied)
     if len(links):
+        links += links // (n - 1)  # places in the flat array, where rows are longer by one
         breaks = np.flatnonzero(np.diff(links) > 1)
         first = links[np.r_[0, breaks + 1]]  # of each run of equal values, in the flat array
         length = links[np.r_[breaks, len(links) - 1]] - first + 2
