@@ -173,7 +173,7 @@ def _in_chunks(part: Callable[[Floats], Floats], x: NDArray[np.generic], n: int)
     starts = range(0, len(x), step)
 
     def one(start: int) -> Floats:
-        return part(x[start : start + step].astype(np.float64))
+        return part(np.asarray(x[start : start + step], dtype=np.float64))
 
     threads = min(os.cpu_count() or 1, len(starts))
     if threads < 2:
@@ -197,7 +197,8 @@ def _sorted_along(
     """
     bits = int(double.max()).bit_length()
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.rint(x * _DECIMALS)
+        whole = x * _DECIMALS
+        np.rint(whole, out=whole)
         fits = max(whole.max(), -whole.min()) < 2.0 ** (62 - bits)
         packs = fits and (whole / _DECIMALS == x).all()
     if packs:
@@ -205,8 +206,9 @@ def _sorted_along(
         keys <<= bits
         keys |= double
         keys.sort(axis=1)
-        differs = (keys[:, 1:] ^ keys[:, :-1]) >> bits
-        return keys & ((1 << bits) - 1), differs == 0
+        tied = (keys[:, 1:] ^ keys[:, :-1]).view(np.uint64) < 1 << bits
+        keys &= (1 << bits) - 1
+        return keys, tied
     order = np.argsort(x, axis=1)
     ordered = np.take_along_axis(x, order, 1)
     return double[order], ordered[:, 1:] == ordered[:, :-1]
