@@ -25,9 +25,11 @@ from whitepool.analysis.prefixes import Pairs, prefix_cosines
 from whitepool.callbacks import WhiteningCallback
 from whitepool.data import PairSet, Task
 from whitepool.data.datamodule import SentenceDataModule
+from whitepool.data.load import load_sts
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.module import SentenceEncoder
+from whitepool.plm import FrozenPLM
 from whitepool.pooling import AttentionDiagonal, LinearPooling, MaxPooling, ModelPooler, Uniform
 from whitepool.protocol import EvalProtocol, FitOn
 from whitepool.scores import cosines, score
@@ -88,7 +90,11 @@ def run(
 
 
 def single(
-    head: Any, model: Any, protocol: EvalProtocol, table: SentenceTable
+    head: Any,
+    model: Any,
+    protocol: EvalProtocol,
+    table: SentenceTable,
+    batch_tokens: int = 200,
 ) -> tuple[np.ndarray, WhiteningCallback]:
     """Vectors and maps of a single run."""
     encoder, callback = (
@@ -99,7 +105,7 @@ def single(
         accelerator="cpu", logger=False, callbacks=[callback], enable_progress_bar=False,
         enable_model_summary=False,
     )  # fmt: skip
-    data = SentenceDataModule(table, pad_id=model.pad_id, batch_tokens=200)
+    data = SentenceDataModule(table, pad_id=model.pad_id, batch_tokens=batch_tokens)
     trainer.test(encoder, datamodule=data, verbose=False)
     return encoder.vectors, callback
 
@@ -340,3 +346,24 @@ def test_the_shipped_choice_is_made_from_its_groups(
     OmegaConf.update(config, "whitening.k", 5)
     with pytest.raises(Exception, match=r"whitening.(k=5|off takes no whitening.k)"):
         instantiate(config.analysis)
+
+
+@pytest.mark.slow
+def test_minilm_on_stsb_equals_single_runs_at_every_tenth_k() -> None:
+    """82.03 raw is published; its mean has rank 381 of 384, where both curves end."""
+    model = FrozenPLM.from_pretrained(asset="all_minilm", name="all_minilm")
+    protocol = EvalProtocol("x", "all", "task")
+    table = SentenceTable.build(load_sts(["stsb"]), model.tokenize)
+    head, batch = LinearPooling(Uniform(), [-1]), 4096
+    analysis = DimGrid(head, Whitening())
+    tables = run(analysis, model, protocol, table, batch_tokens=batch)
+    vectors, callback = single(head, model, protocol, table, batch)
+    rows, full = tables["dims"], callback.maps["stsb"]
+    assert at(rows, 384, "raw")["stsb", "", "all", "spearman"] == pytest.approx(82.03, abs=0.01)
+    assert max(r["k"] for r in rows if r["stage"] != "raw") == full.rank == 381
+    for k in (*range(1, 381, 40), 256, 380, 381):
+        for stage, affine in (("post", full.first(k)), ("rotated", unscaled(full.first(k)))):
+            xs = cosines(table, vectors, {"stsb": affine}, protocol)["post"]
+            assert at(rows, k, stage) == pytest.approx(scored(table, stage, xs), abs=1e-9)
+    best = next(r for r in tables["dims_best"] if r["stage"] == "post")
+    assert best["published_value"] == at(rows, 256, "post")["stsb", "", "all", "spearman"]
