@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,18 @@ class Cell:
     aggregate: str
     n: int
     value: Floats
+
+    def row(self, recipe: int, stage: str, metric: str = "spearman") -> dict[str, Any]:
+        """The tidy row of one recipe of values (recipe,), as in scores.csv without intervals."""
+        return {
+            "task": self.task,
+            "subset": self.subset,
+            "aggregate": self.aggregate,
+            "stage": stage,
+            "metric": metric,
+            "value": float(self.value[recipe]),
+            "n": self.n,
+        }
 
 
 def members(sets: Sequence[ScoredSet]) -> dict[str, list[int]]:

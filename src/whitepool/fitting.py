@@ -34,7 +34,7 @@ class FitSets:
 
     def update(self, rows: Tensor, vectors: Tensor) -> None:
         """Take in the vectors, (n, dim), of some rows, (n,)."""
-        self._waiting.append((rows.cpu(), vectors))
+        self._waiting.append((rows, vectors))
         if sum(len(rows) for rows, _ in self._waiting) >= self._chunk:
             self._flush()
 
@@ -46,7 +46,7 @@ class FitSets:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        rows = torch.cat([rows for rows, _ in self._waiting])
+        rows = torch.cat([rows for rows, _ in self._waiting]).cpu()
         vectors = torch.cat([vectors for _, vectors in self._waiting])
         order = rows.argsort()
         rows, vectors = rows[order], vectors[order.to(vectors.device)]

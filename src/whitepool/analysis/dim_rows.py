@@ -59,30 +59,14 @@ def tables(
     best: Rows = []
     for metric, cells in raw.items():
         for cell in cells:
-            every += _rows("raw", metric, cell, [dim], cell.value)
+            every.append({"k": dim, **cell.row(0, "raw", metric)})
     for (stage, metric), cells in curves.items():
         for cell, before in zip(cells, raw[metric], strict=True):
             values = cell.value[: ends[cell.task, cell.subset]]
-            every += _rows(stage, metric, cell, range(1, len(values) + 1), values)
+            every += [{"k": k + 1, **cell.row(k, stage, metric)} for k in range(len(values))]
             if not cell.subset:
                 best.append(_best(stage, metric, cell, values, float(before.value[0])))
     return {"dims": every, "dims_best": best}
-
-
-def _rows(stage: str, metric: str, cell: Cell, ks: Sequence[int], values: Floats) -> Rows:
-    return [
-        {
-            "k": k,
-            "stage": stage,
-            "task": cell.task,
-            "subset": cell.subset,
-            "aggregate": cell.aggregate,
-            "metric": metric,
-            "value": value,
-            "n": cell.n,
-        }
-        for k, value in zip(ks, values.tolist(), strict=True)
-    ]
 
 
 def _best(stage: str, metric: str, cell: Cell, values: Floats, raw: float) -> dict[str, Any]:

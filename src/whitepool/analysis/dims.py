@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -67,22 +66,6 @@ class DimGrid:
         self.pooling = pooling
         self.stages = ("rotated",) if post is None else ("rotated", "post")
 
-    @classmethod
-    def from_config(cls, pooling: Any, whitening: Any) -> DimGrid:
-        """Made from the groups `pooling` and `whitening` of a composed configuration."""
-        from hydra.utils import instantiate
-        from omegaconf import OmegaConf
-
-        from whitepool.inputs import options
-
-        chosen: dict[str, Any] = {}
-        for name, group in (("pooling", pooling), ("whitening", whitening)):
-            config = group if OmegaConf.is_config(group) else OmegaConf.create(group)
-            arguments = options(config, name)
-            if "_target_" in arguments:
-                chosen[name] = instantiate(arguments, _convert_="all")
-        return cls(chosen["pooling"], chosen.get("whitening"))
-
     @property
     def needs(self) -> Needs:
         """What the head asks of the model."""
@@ -95,7 +78,7 @@ class DimGrid:
         self._dim = int(plm.model.config.get_text_config().hidden_size)
         counts = table.fit_sets(protocol.fit_on)
         self._fit_sets, self._names = FitSets(counts), tuple(counts)
-        self._vectors: np.ndarray[Any, np.dtype[np.float32]] | None = None
+        self._vectors: NDArray[np.float32] | None = None
         self._seen = table.is_blank
         pairs = sum(len(s.pairs) for s in table.scored)
         log.info(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +37,7 @@ from whitepool.whitening import Affine, Whitening
 
 from tiny import WORDS
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
+CONF = Path(__file__).resolve().parents[2] / "conf"
 HEADS: dict[str, Any] = {
     "first_last": lambda: LinearPooling(Uniform(), [1, -1]),
     "ditto": lambda: LinearPooling(AttentionDiagonal(1, 2), [0, -1]),
@@ -82,9 +81,10 @@ def run(
     for chunk in chunks or [table]:
         analysis.start(chunk)
         data = SentenceDataModule(chunk, pad_id=model.pad_id, batch_tokens=batch_tokens)
-        for batch in data.test_dataloader():
-            for rows, states in model.states(batch, analysis.needs):
-                analysis.update(rows, states)
+        with torch.inference_mode():
+            for batch in data.test_dataloader():
+                for rows, states in model.states(batch, analysis.needs):
+                    analysis.update(rows, states)
         analysis.finish()
     return analysis.tables()
 
@@ -321,31 +321,18 @@ def test_a_vector_that_is_not_finite_is_named(plm: Callable[[str], Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("overrides", "stages"),
-    [([], ("rotated", "post")), (["whitening=off"], ("rotated",))],
+    ("post", "stages"), [(Whitening(), ("rotated", "post")), (None, ("rotated",))]
 )
-def test_the_shipped_choice_is_made_from_its_groups(
-    overrides: list[str], stages: tuple[str, ...]
+def test_the_shipped_choice_takes_the_head_and_the_map(
+    post: Whitening | None, stages: tuple[str, ...]
 ) -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose(
-            "evaluate",
-            overrides=[
-                "output_dir=out",
-                "+analysis=dims",
-                "pooling=ditto",
-                "model=bert",
-                *overrides,
-            ],
-        )
-    for convert in ("none", "all"):
-        analysis = instantiate(config.analysis, _convert_=convert)
-        assert isinstance(analysis, DimGrid)
-        assert analysis.stages == stages
-        assert analysis.needs.diagonals == ((0, 9),)
-    OmegaConf.update(config, "whitening.k", 5)
-    with pytest.raises(Exception, match=r"whitening.(k=5|off takes no whitening.k)"):
-        instantiate(config.analysis)
+    config = OmegaConf.load(CONF / "analysis" / "dims.yaml")
+    arguments = {k: v for k, v in config.grids.dims.items() if k != "takes"}
+    chosen = {"pooling": HEADS["ditto"](), "post": post}
+    made = instantiate(arguments)(**{name: chosen[name] for name in config.grids.dims.takes})
+    assert isinstance(made, DimGrid)
+    assert made.stages == stages
+    assert made.needs.diagonals == ((1, 2),)
 
 
 @pytest.mark.slow
