@@ -30,6 +30,76 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     return pearson(rank(x), rank(y))
 
 
+def spearman_many(predictions: ArrayLike, gold: ArrayLike) -> Floats:
+    """Spearman's rho of many recipes with the same ``gold``, (recipe,).
+
+    Args:
+        predictions: (recipe, pair).
+        gold: (pair,).
+
+    Returns:
+        What `spearman` gives of each row; NaN where a row or ``gold`` is constant.
+
+    Each row is sorted once. Over its order, ranks without ties are 1 … n, and only the runs of
+    equal values are put right: sum_i r_i (g_i - mean g) with exact sums of half integers, and
+    sum (r - mean r)^2 = (n^3 - n - sum (t^3 - t)) / 12 for runs of t equal values.
+    """
+    x, y = np.asarray(predictions, dtype=np.float64), rank(gold)
+    recipes, n = x.shape
+    if n < 2:
+        return np.full(recipes, np.nan)
+    along, tied = _along_rows(x, np.rint(2 * y).astype(np.int64))
+    products = along @ np.arange(1.0, n + 1)
+    squares = np.full(recipes, float(n) ** 3 - n)
+    row, column = np.nonzero(tied)
+    if len(row):
+        place = row * n + column  # place and place + 1 are tied
+        starts = np.flatnonzero(np.r_[True, np.diff(place) != 1])
+        more = np.diff(np.r_[starts, len(place)])  # t - 1 of each run
+        first, t = place[starts], more + 1.0
+        members = np.repeat(first - np.cumsum(t) + t, more + 1).astype(np.int64)
+        members += np.arange(len(members))
+        run = np.repeat(np.arange(len(first)), more + 1)
+        lift = np.repeat(first + more / 2, more + 1) - members  # average rank less own rank
+        change = np.bincount(run, lift * along.ravel()[members], minlength=len(first))
+        products += np.bincount(row[starts], change, minlength=recipes)
+        squares -= np.bincount(row[starts], t**3 - t, minlength=recipes)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rho = products / np.sqrt(squares / 12) / np.sqrt(along[0] @ along[0])
+    defined = (squares > 0) & (y.min() < y.max()) & ~np.isnan(x).any(1)
+    return np.where(defined, np.clip(rho, -1.0, 1.0), np.nan)
+
+
+def _along_rows(x: Floats, twice: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Centred gold ranks along the order of each row of x, and which neighbours there are equal.
+
+    Args:
+        x: (recipe, pair).
+        twice: gold ranks, doubled to be whole, (pair,).
+
+    Returns:
+        (recipe, pair) and (recipe, pair - 1).
+
+    Cosines are rounded to 12 decimals, which makes them whole numbers of 42 bits: with the gold
+    rank in the bits below, one plain sort of integers does it, at a third of an argsort's time.
+    """
+    mean = (x.shape[1] + 1) / 2
+    bits = int(twice.max()).bit_length()
+    scaled = x * 1e12
+    np.rint(scaled, out=scaled)
+    if bits > 21 or not np.abs(x).max() <= 1 or not np.array_equal(scaled / 1e12, x):
+        order = np.argsort(x, axis=1)
+        ordered = np.take_along_axis(x, order, axis=1)
+        return twice[order] / 2 - mean, ordered[:, 1:] == ordered[:, :-1]
+    keys = scaled.astype(np.int64)
+    keys <<= bits
+    keys |= twice
+    keys.sort(axis=1)
+    along = (keys & ((1 << bits) - 1)) / 2 - mean
+    keys >>= bits
+    return along, keys[:, 1:] == keys[:, :-1]
+
+
 def bootstrap(
     stages: Sequence[ArrayLike], gold: ArrayLike, *, samples: int, seed: int, memory: int = 2**24
 ) -> dict[str, Floats]:

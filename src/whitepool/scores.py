@@ -201,14 +201,20 @@ def _average(
         if undefined:
             value, replicates = np.full_like(value, np.nan), np.full_like(replicates, np.nan)
         result[metric] = Sample(
-            _mean_of_defined(value, weight),
-            _mean_of_defined(replicates, weight),
+            mean_of_defined(value, weight),
+            mean_of_defined(replicates, weight),
             sum(part[metric].n for part in parts),
         )
     return result
 
 
-def _mean_of_defined(x: Floats, weight: Floats) -> Floats:
+def mean_of_defined(x: Floats, weight: Floats) -> Floats:
+    """Weighted mean over parts, (...), undefined values left out; NaN where there is no other.
+
+    Args:
+        x: (part, ...).
+        weight: (part,).
+    """
     weights = np.where(np.isnan(x), 0.0, weight.reshape(-1, *[1] * (x.ndim - 1)))
     total = weights.sum(0)
     mean = (np.nan_to_num(x) * weights).sum(0) / np.where(total > 0, total, 1.0)
