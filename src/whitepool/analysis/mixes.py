@@ -204,11 +204,16 @@ def score_mixes(
 ) -> Iterator[tuple[Sequence[Mix], list[ManyScores]]]:
     """Raw scores of mixes, some at a time, from the ``grams`` (3, product, pair) of each set."""
     step = max(1, BLOCK // sum(len(s.gold) for s in sets))
-    blocks = [mixes[i : i + step] for i in range(0, len(mixes), step)]
-
-    def score(some: Sequence[Mix]) -> list[ManyScores]:
-        chosen = design(some, slots)
-        return score_many(sets, [mix_cosines(chosen, *gram) for gram in grams])
-
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        yield from zip(blocks, pool.map(score, blocks), strict=True)
+    together = np.concatenate(grams, axis=2)
+    ends = np.cumsum([len(s.gold) for s in sets])[:-1]
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(mixes), threads * step):
+            blocks = [
+                mixes[first : first + step]
+                for first in range(start, min(start + threads * step, len(mixes)), step)
+            ]
+            # One large product for all sets: the matrix library's threads idle away small ones.
+            found = [mix_cosines(design(block, slots), *together) for block in blocks]
+            cosines = [np.split(values, ends, axis=1) for values in found]
+            yield from zip(blocks, pool.map(score_many, [sets] * len(blocks), cosines), strict=True)
