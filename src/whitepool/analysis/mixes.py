@@ -69,12 +69,15 @@ class Mixes:
     ) -> None:
         self.slots, self.dim = tuple(slots), dim
         self.raw, self.post = list(raw), post
-        self.whitened = list(whitened) if post else []
-        self.fit_on = protocol.fit_on
+        self.whitened = list(whitened) if post is not None else []
+        self.fit_on, self.table = protocol.fit_on, table
         self.sets = {s.name: _Set(s) for s in table.scored}
         self.pairs = sum(len(s.pairs) for s in table.scored)
         counts = table.fit_sets(self.fit_on) if self.whitened else {}
         self.awaited = {name: int(count.sum()) for name, count in counts.items()}
+        self.awaited_pairs = dict.fromkeys(counts, 0)
+        for s in table.scored if counts else ():
+            self.awaited_pairs[table.fit_set_of(s, self.fit_on)] += len(s.pairs)
         self.parts: dict[str, list[Part]] = {name: [] for name in counts}
         self.ranks: list[int] = []
         self.crossed = any(len(mix) > 1 for mix in self.whitened)
@@ -95,7 +98,7 @@ class Mixes:
 
     def start(self, table: SentenceTable) -> None:
         """Begin a chunk."""
-        self._table = table
+        self._chunk = table
         self._vectors = np.zeros((len(table), len(self.slots), self.dim), dtype=np.float32)
 
     def update(self, rows: Tensor, vectors: Tensor) -> None:
@@ -108,7 +111,7 @@ class Mixes:
         if not np.isfinite(values).all():
             row = at[~np.isfinite(values).all((1, 2))][0]
             raise UserError(
-                f"the vector of {self._table.texts[row][:60]!r} is not finite: use "
+                f"the vector of {self._chunk.texts[row][:60]!r} is not finite: use "
                 "model.dtype=float32, or look for a fault in the model's weights."
             )
         self._vectors[at] = values
@@ -119,12 +122,12 @@ class Mixes:
         Raises:
             UserError: a fit set cannot be fitted on; the message names it.
         """
-        for s in self._table.scored:
+        for s in self._chunk.scored:
             of_set = self.sets[s.name]
             of_set.gold.append(s.gold)
             of_set.grams += self._grams(s.pairs)
         if self.whitened:
-            for name, counts in self._table.fit_sets(self.fit_on).items():
+            for name, counts in self._chunk.fit_sets(self.fit_on).items():
                 self._take_part(name, counts)
         self._vectors = self._vectors[:0]
 
@@ -138,9 +141,7 @@ class Mixes:
 
     def _take_part(self, name: str, counts: NDArray[np.int64]) -> None:
         """Add the chunk's share of a fit set, and whiten the set once it is whole."""
-        mine = [
-            s for s in self._table.scored if self._table.fit_set_of(s, self.fit_on) == name
-        ]
+        mine = [s for s in self._chunk.scored if self._chunk.fit_set_of(s, self.fit_on) == name]
         used = counts > 0
         for s in mine:
             used[s.pairs] = True
@@ -152,9 +153,14 @@ class Mixes:
         )
         parts = self.parts[name]
         parts.append(part)
-        if sum(int(p.counts.sum()) for p in parts) < self.awaited[name]:
+        pairs = sum(len(of_set) for p in parts for of_set in p.pairs.values())
+        if (
+            pairs < self.awaited_pairs[name]
+            or sum(int(p.counts.sum()) for p in parts) < self.awaited[name]
+        ):
             parts[-1] = replace(part, vectors=self._on_disk(part.vectors))
             return
+        assert self.post is not None
         try:
             moments = gather(parts, crossed=self.crossed)
             found: dict[str, list[Floats]] = {}
