@@ -59,7 +59,10 @@ class LayerGrid:
                 "analysis=layers mixes the layers of a linear head, and the chosen one is not "
                 "linear: use pooling=avg, cls, last_token or ditto."
             )
-        for name, sizes in (("max_size", [max_size or 1]), ("whiten_sizes", whiten_sizes)):
+        for name, sizes in (
+            ("max_size", [1 if max_size is None else max_size]),
+            ("whiten_sizes", whiten_sizes),
+        ):
             if isinstance(sizes, int) or any(type(n) is not int or n < 1 for n in sizes):
                 raise UserError(
                     f"analysis.{name} is {sizes!r}: give whole numbers from 1"

@@ -86,15 +86,16 @@ class Mixes:
     def memory(self, sentences: int) -> int:
         """Bytes for a chunk of so many sentences, and for the values of all pairs."""
         slots, dim = len(self.slots), self.dim
-        products_ = slots * (slots + 1) // 2
+        squares = slots * (slots + 1) // 2
+        kept = 8 * self.pairs * (3 * squares + len(self.whitened))
+        most = torch.get_num_threads() * max(BLOCK, self.pairs)
+        scoring = kept + 8 * 6 * min(most, self.pairs * len(self.raw))
         own = 4 * sentences * slots * dim
-        kept = 8 * self.pairs * (3 * products_ + len(self.whitened))
-        blocks = 8 * BLOCK * 6 * torch.get_num_threads()
-        if not self.whitened:
-            return own + kept + blocks
-        squares = products_ if self.crossed else slots
-        maps = 8 * (squares + 8) * dim * dim + 8 * 4 * STEP * slots * dim
-        return 2 * own + kept + max(blocks, maps + 8 * 5 * sentences * dim)
+        step = 8 * 3 * min(STEP, sentences) * slots * dim
+        if self.whitened:  # a fit set's own vectors; moments and maps; mixed and mapped vectors
+            kept_blocks = squares if self.crossed else slots
+            own += own + 8 * (kept_blocks + 8) * dim * dim + 8 * 5 * sentences * dim
+        return kept + max(own + step, scoring)
 
     def start(self, table: SentenceTable) -> None:
         """Begin a chunk."""

@@ -144,26 +144,28 @@ class GridRun:
             if not rows:
                 console.print(f"{name}: every score is undefined, the predictions are constant.")
                 continue
-            console.print(self._table(name, rows))
+            top, protocol = rows[0], self.inputs.protocol
+            console.print(
+                f"{self.inputs.plm.name}, {name}: best {min(SHOWN, len(rows))} of {len(rows):,}, "
+                f"Spearman x100 on {top['task']}, {top['aggregate']}, protocol {protocol.name}",
+                soft_wrap=True,
+            )
+            console.print(_table(rows[:SHOWN]))
         files = [f"{table}.csv" for tables in self.tables.values() for table in tables]
         console.print(f"Results: {folder} ({', '.join(files)})", soft_wrap=True)
 
-    def _table(self, name: str, rows: Rows) -> Table:
-        top, protocol = rows[0], self.inputs.protocol
-        table = Table(
-            title=f"{self.inputs.plm.name}, {name}: best {min(SHOWN, len(rows))} of {len(rows):,}, "
-            f"Spearman x100 on {top['task']}, {top['aggregate']}, protocol {protocol.name}",
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-        )
-        more = [column for column in top if column not in SCORE]
-        for column in (*more, "stage", "value"):
-            numeric = isinstance(top[column], int | float)
-            table.add_column(column, justify="right" if numeric else "left")
-        for row in rows[:SHOWN]:
-            table.add_row(*(_shown(row[column]) for column in (*more, "stage", "value")))
-        return table
+
+def _table(rows: Rows) -> Table:
+    """Rows without the columns that are the same in all, or empty."""
+    table = Table(box=None, pad_edge=False)
+    hidden = {"task", "subset", "aggregate", "metric", "n"}
+    columns = [c for c in rows[0] if c not in hidden and any(r[c] is not None for r in rows)]
+    for column in columns:
+        numeric = isinstance(rows[0][column], int | float)
+        table.add_column(column, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_shown(row[column]) for column in columns))
+    return table
 
 
 def _shown(value: Any) -> str:
