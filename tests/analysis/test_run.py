@@ -105,20 +105,19 @@ def test_table1_equals_single_runs_and_shows_what_was_published(
     bert: Path, everything: Path, tmp_path: Path
 ) -> None:
     rows = read(everything / "table1.csv")
-    for row, pooling, stage in (
-        ("cls_last", "cls", "raw"),
-        ("avg_last", "avg", "raw"),
-        ("avg_1", "layers", "raw"),
-        ("avg_1_last", "first_last", "raw"),
-        ("avg_1_last_whitened", "first_last", "post"),
-    ):
-        output = tmp_path / row
-        layers = ["pooling.layers=[1]"] if pooling == "layers" else []
-        run(bert, output, "protocol=whiteningbert", f"pooling={pooling}", *layers)
-        wanted = by_key(read(output / "scores.csv"), stage=stage)
-        found = by_key(rows, row=row)
-        assert found.keys() == wanted.keys()
-        assert all(found[key] == pytest.approx(wanted[key], abs=1e-9) for key in found)
+    runs = {
+        "cls": {"cls_last": "raw"},
+        "avg": {"avg_last": "raw"},
+        "first_last": {"avg_1_last": "raw", "avg_1_last_whitened": "post"},
+    }
+    for pooling, stages in runs.items():
+        run(bert, tmp_path / pooling, "protocol=whiteningbert", f"pooling={pooling}")
+        single = read(tmp_path / pooling / "scores.csv")
+        for row, stage in stages.items():
+            found, wanted = by_key(rows, row=row), by_key(single, stage=stage)
+            assert found == pytest.approx(wanted, abs=1e-9), row
+    of_layer = by_key(read(everything / "layers.csv"), layers="1", stage="raw")
+    assert by_key(rows, row="avg_1") == pytest.approx(of_layer, abs=1e-9)
     published = {
         (r["row"], r["task"], r["aggregate"]): r["published"] for r in rows if r["published"]
     }
@@ -128,20 +127,28 @@ def test_table1_equals_single_runs_and_shows_what_was_published(
     assert published["avg_1_last_whitened", "sts12", "mean"] == "61.94"
 
 
-@pytest.mark.parametrize("fit_on", ["subset", "task", "suite"])
+@pytest.mark.parametrize("fit_on", ["task", "suite"])
 def test_chunks_change_nothing(
-    bert: Path, tmp_path: Path, fit_on: str, caplog: pytest.LogCaptureFixture
+    checkpoint: Callable[[str], Path],
+    tmp_path: Path,
+    fit_on: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Chunks of pairs too, with fit sets that lie in several, and other splits fitted on."""
+    """Chunks of pairs too, with fit sets that lie in several, and other splits fitted on.
+
+    One sentence per batch, since vectors depend on their batch in the last bits of float32, and a
+    model whose covariances have no direction that is made of those.
+    """
     caplog.set_level("INFO")
+    model = checkpoint("gpt2")
     choice = ["analysis=all", "protocol=su", f"whitening.fit_on={fit_on}", "pooling=ditto"]
-    choice += ["pooling.block=1", "pooling.head=1"]
-    whole = run(bert, tmp_path / "whole", *choice)
+    choice += ["pooling.block=1", "pooling.head=1", "batch_tokens=1"]
+    whole = run(model, tmp_path / "whole", *choice)
     assert " in 1 chunk," in caplog.text
     caplog.clear()
-    assert run(bert, tmp_path / "cut", *choice, "analysis.max_memory=600KiB") == whole
+    assert run(model, tmp_path / "cut", *choice, "analysis.max_memory=800KiB") == whole
     chunks = re.findall(r"in (\d+) chunks", caplog.text)
-    assert int(chunks[0]) > {"subset": 3, "task": 3, "suite": 3}[fit_on]
+    assert int(chunks[0]) > 3
     for name in ("layers", "layers_best", "table1"):
         found, wanted = (read(tmp_path / folder / f"{name}.csv") for folder in ("cut", "whole"))
         assert found == wanted, name
@@ -196,3 +203,27 @@ def test_results_say_what_was_done(everything: Path) -> None:
     assert [d["pairs"] for d in content["data"]] == [40, 65, 50, 70, 45]
     assert content["protocol"]["name"] == "whiteningbert"
     assert not list(everything.glob(".*.part"))
+
+
+@pytest.mark.slow
+def test_minilm_on_stsb(tmp_path: Path) -> None:
+    """Single runs of the embedded model on real pairs, raw and whitened, to 1e-6.
+
+    A single run averages layers in float32, the grid in float64; a swap of two neighbouring ranks
+    among 1,379 would be 1e-7 or more.
+    """
+    config = tiny_suite.composed(tmp_path, tmp_path / "grid", "analysis=all", "model=all_minilm")
+    config.model.path = None
+    config.data = {"_target_": "whitepool.data.load_sts", "tasks": ["stsb"]}
+    evaluate(config)
+    grid = read(tmp_path / "grid" / "layers.csv")
+    assert len({row["layers"] for row in grid}) == 127
+    for layers in ([6], [1, 6], [0, 3]):
+        choice = ["model=all_minilm", "pooling=layers", f"pooling.layers={layers}"]
+        single = tiny_suite.composed(tmp_path, tmp_path / "single", *choice)
+        single.model.path, single.data = None, config.data
+        evaluate(single)
+        wanted = by_key(read(tmp_path / "single" / "scores.csv"))
+        found = by_key(grid, layers="+".join(map(str, layers)))
+        assert found == pytest.approx(wanted, abs=1e-6), layers
+    assert by_key(grid, layers="6")["stsb", "", "all", "raw"] == pytest.approx(82.03, abs=0.01)
