@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,13 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from whitepool.analysis.run import build
+from whitepool.analysis.table1 import ROWS, TASKS, WHITENED
 from whitepool.encoding import open_store
 from whitepool.inputs import options
+from whitepool.pooling import LinearPooling, Uniform
+from whitepool.size import parse_size
+from whitepool.whitening import Whitening
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 PUBLISHED = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}
@@ -103,6 +109,30 @@ def test_experiments(experiment: str) -> None:
     for override in content.get("defaults", []):
         for key, value in override.items():
             assert config[key.removeprefix("override /")].name == value
+
+
+@pytest.mark.parametrize("analysis", choices("analysis"))
+def test_analyses(analysis: str) -> None:
+    config = composed(f"analysis={analysis}").analysis
+    assert config.name == analysis
+    everything = [name for name in choices("analysis") if name not in ("none", "all")]
+    wanted = {"none": [], "all": everything}.get(analysis, [analysis])
+    assert sorted(config.grids) == wanted
+    if wanted:
+        inputs: Any = SimpleNamespace(pooling=LinearPooling(Uniform(), [-1]), post=Whitening())
+        assert list(build(config, inputs)) == list(config.grids)
+        assert parse_size(config.max_memory, "analysis.max_memory") == 4 * 2**30
+
+
+def test_published_values_are_of_models_that_can_be_chosen() -> None:
+    grids = composed("analysis=table1").analysis.grids
+    assert set(grids.table1.published) <= set(choices("model"))
+    for rows in grids.table1.published.values():
+        assert set(rows) == {*ROWS.values(), WHITENED}
+        for values in rows.values():
+            assert set(values) == {*TASKS, "avg"}
+            mean = sum(value for task, value in values.items() if task != "avg") / 7
+            assert mean == pytest.approx(values["avg"], abs=0.011)
 
 
 def test_options_of_a_choice_that_takes_them_survive() -> None:

@@ -170,6 +170,25 @@ def test_multirun_leaves_a_folder_per_job_and_a_summary(
     assert "pooling=ditto whitening=pca" in run.stdout
 
 
+def test_a_multirun_of_analyses_is_summed_up_by_their_headlines(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    run = command(
+        tmp_path, "-m", "analysis=table1,all", "model=bert", f"model.path={checkpoint('bert')}",
+        "data=pairs", f"data.path={pairs}",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    (summary,) = tmp_path.glob("multirun/*/*/summary.csv")
+    with summary.open(newline="", encoding="utf-8") as file:
+        jobs = list(csv.DictReader(file))
+    assert [job["status"] for job in jobs] == ["done", "done"]
+    for job in jobs:
+        content = json.loads((summary.parent / job["job"] / "results.json").read_text())
+        assert float(job["score"]) == content["headline"]["value"]
+    assert "bert, layers: best 8 of 25, Spearman x100 on mine, all" in run.stdout
+    assert (summary.parent / "1" / "csv" / "metrics.csv").read_text().count("layers/best") == 1
+
+
 def test_a_failing_job_does_not_take_the_others_down(
     tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
 ) -> None:
@@ -212,6 +231,10 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
         (["pooling=cls", "pooling.head=3"], "pooling=cls takes no pooling.head"),
         (["whitening=off", "whitening.k=3"], "whitening=off takes no whitening.k"),
         (["pooling=ditto"], "give pooling.block= and pooling.head="),
+        (["analysis=nope"], "there is no analysis=nope: choose one of all, layers, none, table1"),
+        (["analysis.max_memory=1GiB"], "there is no setting analysis.max_memory"),
+        (["analysis=layers", "analysis.max_sise=2"], "did you mean analysis.max_size?"),
+        (["analysis=layers", "pooling=max", "model=bert"], "analysis=layers mixes the layers of"),
         (["whitening.k=0"], "give a whole number from 1"),
         (["model=local"], "no model was given: pass model.path=FOLDER"),
         (["model.path=/nowhere"], "model folder /nowhere does not exist"),

@@ -87,13 +87,7 @@ def encode(
     table, plm, post, fit_on = inputs.table, inputs.plm, inputs.post, inputs.protocol.fit_on
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
     whitening = WhiteningCallback(post, fit_on) if post else None
-    trainer: pl.Trainer = instantiate(
-        config.trainer,
-        precision="32-true",  # the model is loaded in its own precision, the rest is not cast
-        logger=logger,
-        callbacks=[*([whitening] if whitening else []), *progress(config.trainer)],
-        default_root_dir=folder,
-    )
+    trainer = make_trainer(config, logger, folder, *([whitening] if whitening else []))
     device = trainer.strategy.root_device
     if store and (why := identity.why_unknown(plm, inputs.head)):
         log.info("vectors are neither kept nor reused: %s.", why)
@@ -178,6 +172,16 @@ def unpack(arrays: Mapping[str, NDArray[np.float64]], device: torch.device) -> d
     return result
 
 
-def progress(trainer: DictConfig) -> list[pl.Callback]:
-    """A progress bar, unless it is turned off."""
-    return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []
+def make_trainer(
+    config: DictConfig, logger: Logger | Literal[False], folder: Path, *callbacks: pl.Callback
+) -> pl.Trainer:
+    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off."""
+    bar = [RichProgressBar(leave=False)] if config.trainer.enable_progress_bar else []
+    trainer: pl.Trainer = instantiate(
+        config.trainer,
+        precision="32-true",  # the model is loaded in its own precision, the rest is not cast
+        logger=logger,
+        callbacks=[*callbacks, *bar],
+        default_root_dir=folder,
+    )
+    return trainer

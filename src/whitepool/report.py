@@ -77,14 +77,12 @@ class Run:
 
     def results(self) -> dict[str, Any]:
         """The content of results.json."""
-        sets = [s for task in self.table.tasks for s in (*task.scored, *task.other_splits)]
         return {
             "schema": SCHEMA,
             "headline": _plain(self.headline),
             "scores": [_plain(row) for row in self.scores.rows],
             "differences": [_plain(row) for row in self.scores.differences],
             "undefined": self.scores.undefined,
-            "missing": {t.name: list(t.missing) for t in self.table.tasks if t.missing},
             "recipe": self.recipe(),
             "protocol": asdict(self.protocol),
             "fit": None
@@ -96,24 +94,7 @@ class Run:
                     for name, m in self.maps.items()
                 },
             },
-            "data": [
-                {
-                    "task": s.task,
-                    "subset": s.subset,
-                    "split": s.split,
-                    "pairs": len(s),
-                    "unjudged": s.unjudged,
-                    "source": s.source,
-                    "sha256": s.sha256,
-                }
-                for s in sets
-            ],
-            "counts": {
-                "sentences": self.table.sentences,
-                "unique": len(self.table),
-                "truncated": self.table.truncated,
-                "blank": self.table.blank,
-            },
+            **describe(self.table),
             "seconds": round(self.encode_seconds, 3),
             "sentences_per_second": None if self.speed is None else round(self.speed, 1),
             "vectors": {"reused": self.reused, "key": self.vectors_key},
@@ -149,6 +130,32 @@ class Run:
         if hasattr(logger, "log_table"):
             cells = [list(_plain(row).values()) for row in self.scores.rows]
             logger.log_table("scores", columns=COLUMNS, data=cells)
+
+
+def describe(table: SentenceTable) -> dict[str, Any]:
+    """What was read, for results.json: files with checksums, counts, missing sub-tasks."""
+    sets = [s for task in table.tasks for s in (*task.scored, *task.other_splits)]
+    return {
+        "missing": {t.name: list(t.missing) for t in table.tasks if t.missing},
+        "data": [
+            {
+                "task": s.task,
+                "subset": s.subset,
+                "split": s.split,
+                "pairs": len(s),
+                "unjudged": s.unjudged,
+                "source": s.source,
+                "sha256": s.sha256,
+            }
+            for s in sets
+        ],
+        "counts": {
+            "sentences": table.sentences,
+            "unique": len(table),
+            "truncated": table.truncated,
+            "blank": table.blank,
+        },
+    }
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -119,8 +119,8 @@ class DimGrid:
             if not finite.all():
                 text = self._table.texts[rows[~finite][0]]
                 raise UserError(
-                    f"the vector of {text[:60]!r} is not finite: use trainer.precision=32-true, or look "
-                    "for a fault in the model's weights."
+                    f"the vector of {text[:60]!r} is not finite: use trainer.precision=32-true, or "
+                    "look for a fault in the model's weights."
                 )
             fresh = ~torch.from_numpy(self._seen)[rows]
             self._fit_sets.update(rows[fresh], vectors[fresh.to(vectors.device)])
