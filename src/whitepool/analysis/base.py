@@ -20,11 +20,15 @@ class Analysis(Protocol):
 
     The life of an analysis: `plan` once; then for each chunk of pairs (one chunk, unless memory
     forbids) `start`, `update` for every group of sentences, `finish`; at the end `tables` once.
+
+    A chunk has whole fit sets unless one alone is too much: then its scored sets may be parts of
+    sets, in order, and an analysis that fits on them must wait for the rest
+    (`whitepool.analysis.mixes` does). `finish` and `tables` are called outside of the pass.
     """
 
     @property
     def needs(self) -> Needs:
-        """What the pass must keep of the model."""
+        """What the pass must keep of the model; read after `plan`."""
         ...
 
     def plan(self, plm: FrozenPLM, protocol: EvalProtocol, table: SentenceTable) -> None:
@@ -52,5 +56,9 @@ class Analysis(Protocol):
         ...
 
     def tables(self) -> dict[str, Rows]:
-        """Tidy rows by the name of their file, `layers` for `layers.csv`."""
+        """Tidy rows by the name of their file, `layers` for `layers.csv`.
+
+        Every row has the columns of scores.csv but for the intervals. The best row of the first
+        table is what the analysis is judged by.
+        """
         ...

@@ -90,7 +90,7 @@ class Mixes:
         squares = slots * (slots + 1) // 2
         kept = 8 * self.pairs * (3 * squares + len(self.whitened))
         most = torch.get_num_threads() * max(BLOCK, self.pairs)
-        scoring = kept + 8 * 6 * min(most, self.pairs * len(self.raw))
+        scoring = 2 * kept + 8 * 6 * min(most, self.pairs * len(self.raw))
         own = 4 * sentences * slots * dim
         step = 8 * 3 * min(STEP, sentences) * slots * dim
         if self.whitened:  # a fit set's own vectors; moments and maps; mixed and mapped vectors
@@ -131,7 +131,7 @@ class Mixes:
         if self.whitened:
             for name, counts in self._chunk.fit_sets(self.fit_on).items():
                 self._take_part(name, counts)
-        self._vectors = self._vectors[:0]
+        self._vectors = np.zeros((0, len(self.slots), self.dim), dtype=np.float32)
 
     def _grams(self, pairs: NDArray[np.int64]) -> list[Floats]:
         """Products of the first and second sentences, the first, and the second alone."""
