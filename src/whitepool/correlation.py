@@ -30,6 +30,16 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     return pearson(rank(x), rank(y))
 
 
+def spearman_many(predictions: Floats, gold: ArrayLike) -> Floats:
+    """Spearman's rho of each recipe's scores with ``gold``, (recipe,); NaN where undefined.
+
+    Args:
+        predictions: (recipe, pair).
+        gold: (pair,).
+    """
+    return np.array([spearman(row, gold) for row in predictions])
+
+
 def bootstrap(
     stages: Sequence[ArrayLike], gold: ArrayLike, *, samples: int, seed: int, memory: int = 2**24
 ) -> dict[str, Floats]:
