@@ -190,8 +190,8 @@ class HeadGrid:
     def _scores(self) -> tuple[list[GridScore], list[GridScore]]:
         """Scores of the scored sets together, and of each selecting set by itself."""
         if self._cached is None:
-            selecting = [score_grid(*self._whole([s])) for s in self._table.select]
-            self._cached = score_grid(*self._whole(self._table.scored)), sum(selecting, [])
+            selecting = [x for s in self._table.select for x in score_grid(*self._whole([s]))]
+            self._cached = score_grid(*self._whole(self._table.scored)), selecting
         return self._cached
 
     def _whole(self, sets: Sequence[ScoredSet]) -> tuple[list[ScoredSet], list[Floats]]:
@@ -210,7 +210,5 @@ class HeadGrid:
         """By task, the score under the protocol's aggregate and the score that chooses."""
         scored, selecting = self._scores()
         reported = {s.task: s for s in scored if s.aggregate == self._aggregate}
-        dev = {
-            s.task: s for s in scored + selecting if (s.split, s.aggregate) == ("dev", "all")
-        }
+        dev = {s.task: s for s in scored + selecting if (s.split, s.aggregate) == ("dev", "all")}
         return reported, {task: dev[self.dev.of(task, dev)] for task in reported}
