@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from omegaconf import OmegaConf
 
 from whitepool.analysis.head_cosines import HeadCosines
 from whitepool.analysis.heads import HeadGrid
-from whitepool.data import PairSet, Task
+from whitepool.data import PairSet, Task, load_sts
 from whitepool.data.datamodule import plan_batches
 from whitepool.data.table import ScoredSet, SentenceTable
 from whitepool.errors import UserError
@@ -393,3 +394,42 @@ def test_scored_sets_know_their_split(plm: Any) -> None:
     assert table.sentences == 2 * (40 + 25 + 25 + 30)
     assert table.blank == 4
     assert sum(table.fit_sets("suite")["suite"]) == 2 * 90 - 3  # dev is not fitted on
+
+
+@pytest.mark.slow
+def test_one_pass_gives_the_reference_values(shared: Path) -> None:
+    """The rows of Ditto's own code: STS-B and STS16, and STS-B's dev split, which chooses."""
+    with (shared / "reference" / "reference.csv").open(newline="", encoding="utf-8") as file:
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if (row["model"], row["pooling"], row["whitening"]) == ("all_minilm", "ditto", "off")
+            and (row["subset"] or row["task"]).startswith(("stsb", "sts16"))
+        ]
+    plm = FrozenPLM.from_pretrained(asset="all_minilm")
+    grid = HeadGrid()
+    tasks = load_sts(["stsb", "sts16"], root=shared / "sts" / "whiteningbert")
+    tables = walk(grid, plm, build(plm, grid, tasks), budget=4096).tables()
+    found = {
+        (r["block"], r["head"], r["layers"], r["split"], r["task"], r["subset"], r["aggregate"]): r[
+            "value"
+        ]
+        for r in tables["heads"]
+    }
+    assert len(rows) >= 40
+    for row in rows:
+        name = row["subset"] or row["task"]
+        split = "dev" if name.endswith(".dev") else "test"
+        task, _, subset = name.removesuffix(".dev").partition(".")
+        aggregate = row["aggregate"] if row["aggregate"] in ("mean", "wmean") else "all"
+        value = found[
+            int(row["block"]),
+            int(row["head"]),
+            f"[{row['layers']}]",
+            split,
+            task,
+            subset,
+            "" if subset else aggregate,
+        ]
+        assert value == pytest.approx(float(row["value"]), abs=float(row["tolerance"])), row
+    assert {r["dev_set"] for r in tables["heads_best"]} == {"stsb dev"}
