@@ -25,7 +25,12 @@ LAYOUTS = {
 def sets_of(layout: str, generator: np.random.Generator) -> list[ScoredSet]:
     return [
         ScoredSet(
-            task, subset, np.zeros((n, 2), np.int64), generator.integers(0, 6, n) / 1.0, flattened
+            task,
+            subset,
+            np.zeros((n, 2), np.int64),
+            generator.integers(0, 6, n) / 1.0,
+            flattened,
+            "test",
         )
         for task, subset, n, flattened in LAYOUTS[layout]
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from whitepool.cli import is_multirun
+from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
@@ -21,6 +23,8 @@ from whitepool.protocol import EvalProtocol
 from whitepool.whitening import PostProcess
 
 log = logging.getLogger(__name__)
+
+Select = Callable[[Sequence[Task]], Sequence[PairSet]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +50,12 @@ class Inputs:
     table: SentenceTable
 
 
-def prepare(config: DictConfig) -> Inputs:
+def prepare(config: DictConfig, select: Select | None = None) -> Inputs:
     """Load what ``config`` (composed from `conf/evaluate.yaml`) chooses, and check that it fits.
+
+    Args:
+        config: the composed configuration.
+        select: the sets on which an analysis of these tasks chooses between recipes.
 
     Raises:
         UserError: something cannot be loaded, or the parts do not go together.
@@ -64,7 +72,10 @@ def prepare(config: DictConfig) -> Inputs:
     plm.check(pooling.needs)
     length = max_length(config, protocol, plm)
     table = SentenceTable.build(
-        tasks, lambda texts: plm.tokenize(texts, length), other_splits=protocol.all_splits
+        tasks,
+        lambda texts: plm.tokenize(texts, length),
+        other_splits=protocol.all_splits,
+        select=select(tasks) if select else (),
     )
     protocol.check(table)
     announce(table, protocol, length, fits=post is not None)
@@ -114,11 +125,12 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
 def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits: bool) -> None:
     """Say what is about to be done, and what is odd about the input."""
     log.info(
-        "%s sentences, %s unique, in %s pairs of %s; protocol %s%s",
+        "%s sentences, %s unique, in %s pairs of %s%s; protocol %s%s",
         f"{table.sentences:,}",
         f"{len(table):,}",
         f"{sum(len(s.pairs) for s in table.scored):,}",
         ", ".join(task.name for task in table.tasks),
+        "".join(f" and {len(s.pairs):,} of {s.name} {s.split} to select on" for s in table.select),
         protocol.name,
         f"; whitening fitted on {protocol.describe_fit()}" if fits else "",
     )

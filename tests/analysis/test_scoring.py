@@ -15,7 +15,7 @@ from whitepool.scores import score
 def scored(task: str, subset: str, n: int, *, flattened: bool = False) -> ScoredSet:
     draw = np.random.default_rng(n)
     pairs = np.zeros((n, 2), dtype=np.int64)
-    return ScoredSet(task, subset, pairs, draw.integers(0, 6, n).astype(float), flattened)
+    return ScoredSet(task, subset, pairs, draw.integers(0, 6, n).astype(float), flattened, "test")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,10 @@ def plan_chunks(
 
 
 def _fit_groups(table: SentenceTable, fit_on: FitOn) -> list[list[_Member]]:
-    """What belongs to each fit set; other splits come first, and count only with task and suite."""
+    """What belongs to each fit set; other splits come first, and count only with task and suite.
+
+    Sets to select on belong to no fit set; they go with the first.
+    """
     groups: dict[str, list[_Member]] = {}
     for index, s in enumerate(table.scored):
         group = groups.setdefault(table.fit_set_of(s, fit_on), [])
@@ -86,6 +89,9 @@ def _fit_groups(table: SentenceTable, fit_on: FitOn) -> list[list[_Member]]:
             for pairs in table.other.get(s.task, ()):
                 group.append(_Member(s.task, None, pairs, np.zeros(len(pairs))))
         group.append(_Member(s.task, index, s.pairs, s.gold))
+    first = next(iter(groups.values()))
+    for index, s in enumerate(table.select, start=len(table.scored)):
+        first.append(_Member(s.task, index, s.pairs, s.gold))
     return list(groups.values())
 
 
@@ -130,27 +136,36 @@ def _cut(
 def _subtable(table: SentenceTable, members: Sequence[_Member]) -> SentenceTable:
     """The table of the sentences of some pairs."""
     rows = np.unique(np.concatenate([m.pairs.ravel() for m in members]))
-    scored, other = [], {task: tuple[Rows, ...]() for task in table.other}
-    empty = np.zeros((0, 2), dtype=np.int64)
+    sets, number = (*table.scored, *table.select), len(table.scored)
+    scored: list[ScoredSet] = []
+    select: list[ScoredSet] = []
+    other = {task: tuple[Rows, ...]() for task in table.other}
     for m in members:
         pairs = np.searchsorted(rows, m.pairs)
         if m.index is not None:
-            s = table.scored[m.index]
-            scored.append(ScoredSet(s.task, s.subset, pairs, m.gold, s.flattened))
+            kind = scored if m.index < number else select
+            kind.append(replace(sets[m.index], pairs=pairs, gold=m.gold))
             continue
         other[m.task] += (pairs,)
         if all(o.index is None or o.task != m.task for o in members):
             s = next(s for s in table.scored if s.task == m.task)
             if all(named.name != s.name for named in scored):
-                scored.append(ScoredSet(s.task, s.subset, empty, np.zeros(0), s.flattened))
+                scored.append(_emptied(s))
+    scored = scored or [_emptied(table.scored[0])]
     blank = [row for row, at in enumerate(rows.tolist()) if not table.ids[at]]
     return SentenceTable(
         tasks=table.tasks,
         ids=tuple(table.ids[row] for row in rows),
         texts=tuple(table.texts[row] for row in rows),
         scored=tuple(scored),
+        select=tuple(select),
         other=other,
-        sentences=sum(s.pairs.size for s in scored),
+        sentences=sum(s.pairs.size for s in (*scored, *select)),
         truncated=0,
-        blank=sum(int(np.isin(s.pairs, blank).sum()) for s in scored),
+        blank=sum(int(np.isin(s.pairs, blank).sum()) for s in (*scored, *select)),
     )
+
+
+def _emptied(s: ScoredSet) -> ScoredSet:
+    """A scored set without its pairs."""
+    return replace(s, pairs=np.zeros((0, 2), dtype=np.int64), gold=np.zeros(0))

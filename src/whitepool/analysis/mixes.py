@@ -114,7 +114,7 @@ class Mixes:
             row = at[~np.isfinite(values).all((1, 2))][0]
             raise UserError(
                 f"the vector of {self._chunk.texts[row][:60]!r} is not finite: use "
-                "model.dtype=float32, or look for a fault in the model's weights."
+                "trainer.precision=32-true, or look for a fault in the model's weights."
             )
         self._vectors[at] = values
 
