@@ -29,10 +29,10 @@ def sets_of(layout: str, generator: np.random.Generator) -> list[ScoredSet]:
             subset,
             np.zeros((n, 2), np.int64),
             generator.integers(0, 6, n) / 1.0,
-            flattened,
+            flat,
             "test",
         )
-        for task, subset, n, flattened in LAYOUTS[layout]
+        for task, subset, n, flat in LAYOUTS[layout]
     ]
 
 

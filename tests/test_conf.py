@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from whitepool.analysis.run import build
+from whitepool.analysis.run import Grids
 from whitepool.analysis.table1 import ROWS, TASKS, WHITENED
 from whitepool.encoding import open_store
 from whitepool.inputs import options
@@ -120,7 +120,7 @@ def test_analyses(analysis: str) -> None:
     assert sorted(config.grids) == wanted
     if wanted:
         inputs: Any = SimpleNamespace(pooling=LinearPooling(Uniform(), [-1]), post=Whitening())
-        assert list(build(config, inputs)) == list(config.grids)
+        assert list(Grids(config, inputs).analyses) == list(config.grids)
         assert parse_size(config.max_memory, "analysis.max_memory") == 4 * 2**30
 
 

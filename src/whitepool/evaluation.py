@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -10,12 +11,15 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
 from whitepool import report, scores
-from whitepool.analysis.run import analyse
+from whitepool.analysis.run import Grids, analyse
 from whitepool.encoding import encode, make_trainer, open_store
-from whitepool.inputs import Inputs, prepare, quiet_libraries
+from whitepool.errors import UserError
+from whitepool.inputs import Inputs, choose, prepare, quiet_libraries
+from whitepool.recipe import Recipe
+from whitepool.recipe_run import follow, recipe_of
 from whitepool.reuse import Store
 from whitepool.tracking import tracked
-from whitepool.whitening import save_maps
+from whitepool.whitening import Affine, save_maps
 
 log = logging.getLogger(__name__)
 
@@ -31,25 +35,30 @@ def evaluate(config: DictConfig) -> float:
     """
     quiet_libraries()
     store = open_store(config.cache)
+    recipe = Recipe.load(config.recipe) if config.recipe is not None else None
+    config = config if recipe is None else follow(config, recipe)
     output = Path(config.output_dir)
     output.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, output / "config.yaml", resolve=True)
     with tracked(config, output) as logger:
-        inputs = prepare(config)
-        if config.analysis.grids:
+        choice = choose(config, recipe)
+        grids = Grids(config.analysis, choice)
+        inputs = prepare(config, choice, recipe, grids.select)
+        if grids:
             trainer = make_trainer(config, logger, output)
-            return analyse(config, inputs, trainer, logger, output)
-        return score_recipe(config, inputs, store, logger, output)
+            return analyse(config, grids, inputs, trainer, logger, output)
+        return score_recipe(config, inputs, recipe, store, logger, output)
 
 
 def score_recipe(
     config: DictConfig,
     inputs: Inputs,
+    recipe: Recipe | None,
     store: Store | None,
     logger: Logger | Literal[False],
     output: Path,
 ) -> float:
-    """Encode, whiten and score one recipe.
+    """Encode, whiten and score one recipe, the loaded ``recipe`` where there is one.
 
     Returns:
         Spearman x100 under the protocol's aggregate: post-processed unless whitening is off, the
@@ -57,7 +66,7 @@ def score_recipe(
     """
     protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
     encoded = encode(config, inputs, store, logger=logger, folder=output)
-    maps = encoded.maps
+    maps = inputs.fixed_maps() or encoded.maps
     by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
     result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
     run = report.Run(
@@ -72,9 +81,12 @@ def score_recipe(
         device=encoded.device,
         reused=encoded.reused,
         vectors_key=encoded.key,
+        recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
     )
-    if maps is not None:
-        save_maps(output / "whitening.safetensors", maps, run.provenance())
+    if encoded.maps is not None:
+        save_maps(output / "whitening.safetensors", encoded.maps, run.provenance())
+    if recipe is None:
+        leave_recipe(output / "recipe", config, inputs, maps)
     run.write(output)
     if logger:
         logger.log_metrics(run.metrics())
@@ -82,3 +94,27 @@ def score_recipe(
     run.log_table(logger)
     report.show(run, output)
     return run.headline.value
+
+
+def leave_recipe(
+    folder: Path, config: DictConfig, inputs: Inputs, maps: Mapping[str, Affine] | None
+) -> None:
+    """Write the recipe of a run, where it is one: a single map or none, parts that have a name."""
+    if maps is not None and len(maps) > 1:
+        log.info("No recipe is left: there are %d maps, one for each fit set.", len(maps))
+        return
+    name, affine = next(iter(maps.items())) if maps else ("", None)
+    try:
+        recipe = recipe_of(
+            config,
+            inputs.plm,
+            inputs.pooling,
+            max_length=inputs.max_length,
+            post=inputs.post,
+            affine=affine,
+            fit=f"{name}: {inputs.protocol.describe_fit()}",
+        )
+    except UserError as error:
+        log.info("No recipe is left: %s", error)
+        return
+    recipe.save(folder)

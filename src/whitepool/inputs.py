@@ -20,66 +20,107 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
-from whitepool.whitening import PostProcess
+from whitepool.recipe import Recipe
+from whitepool.recipe_run import head_identity, open_recipe_model, tokenize
+from whitepool.whitening import Affine, PostProcess
 
 log = logging.getLogger(__name__)
 
 Select = Callable[[Sequence[Task]], Sequence[PairSet]]
 
 
+def no_selection(tasks: Sequence[Task]) -> tuple[PairSet, ...]:
+    """What is read beside the tasks where nothing is chosen."""
+    return ()
+
+
 @dataclass(frozen=True, eq=False)
-class Inputs:
-    """Everything a run works on.
+class Choice:
+    """What is chosen before anything is loaded.
 
     Attributes:
         protocol: with the fit set that the command line asks for.
         pooling: the head.
         head: the arguments it was made with, classes included.
         post: what is fitted after pooling, None for nothing.
-        plm: the frozen model.
-        max_length: tokens per text.
-        table: unique sentences and scored pairs.
+        fixed: a map that was fitted before and is applied to all, None for none.
     """
 
     protocol: EvalProtocol
     pooling: Pooling
     head: dict[str, Any]
     post: PostProcess | None
+    fixed: Affine | None
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(Choice):
+    """Everything a run works on.
+
+    Attributes:
+        plm: the frozen model.
+        max_length: tokens per text.
+        table: unique sentences and scored pairs.
+    """
+
     plm: FrozenPLM
     max_length: int
     table: SentenceTable
 
+    def fixed_maps(self) -> dict[str, Affine] | None:
+        """The map that was fitted before, for every fit set; None without one."""
+        if self.fixed is None:
+            return None
+        names = {self.table.fit_set_of(s, self.protocol.fit_on) for s in self.table.scored}
+        return dict.fromkeys(sorted(names), self.fixed)
 
-def prepare(config: DictConfig, select: Select | None = None) -> Inputs:
-    """Load what ``config`` (composed from `conf/evaluate.yaml`) chooses, and check that it fits.
+
+def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
+    """Protocol, head and step after it; a ``recipe`` has the word on the latter two.
+
+    Raises:
+        UserError: an option that a choice does not take, or a value that is none.
+    """
+    protocol: EvalProtocol = instantiate(config.protocol)
+    if config.whitening.fit_on is not None:
+        protocol = replace(protocol, fit_on=config.whitening.fit_on)
+    if recipe is not None:
+        return Choice(protocol, recipe.head, head_identity(recipe), None, recipe.affine)
+    head = options(config.pooling, "pooling")
+    step = options(config.whitening, "whitening")
+    post = instantiate(step, _convert_="all") if "_target_" in step else None
+    return Choice(protocol, instantiate(head, _convert_="all"), head, post, None)
+
+
+def prepare(
+    config: DictConfig, choice: Choice, recipe: Recipe | None = None, select: Select = no_selection
+) -> Inputs:
+    """Load the model and data that ``config`` chooses, and check that all fits together.
 
     Args:
-        config: the composed configuration.
+        config: composed from `conf/evaluate.yaml`.
+        choice: of `choose`.
+        recipe: has the word on model and length in place of ``config``.
         select: the sets on which an analysis of these tasks chooses between recipes.
 
     Raises:
         UserError: something cannot be loaded, or the parts do not go together.
     """
-    protocol: EvalProtocol = instantiate(config.protocol)
-    if config.whitening.fit_on is not None:
-        protocol = replace(protocol, fit_on=config.whitening.fit_on)
-    head = options(config.pooling, "pooling")
-    pooling = instantiate(head, _convert_="all")
-    step = options(config.whitening, "whitening")
-    post = instantiate(step, _convert_="all") if "_target_" in step else None
     tasks = instantiate(config.data, _convert_="all")
-    plm = load_model(config)
-    plm.check(pooling.needs)
-    length = max_length(config, protocol, plm)
+    plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
+    plm.check(choice.pooling.needs)
+    length = max_length(config, choice.protocol, plm) if recipe is None else recipe.max_length
     table = SentenceTable.build(
         tasks,
-        lambda texts: plm.tokenize(texts, length),
-        other_splits=protocol.all_splits,
-        select=select(tasks) if select else (),
+        lambda texts: (
+            plm.tokenize(texts, length) if recipe is None else tokenize(plm, recipe, texts)
+        ),
+        other_splits=choice.protocol.all_splits,
+        select=select(tasks),
     )
-    protocol.check(table)
-    announce(table, protocol, length, fits=post is not None)
-    return Inputs(protocol, pooling, head, post, plm, length, table)
+    choice.protocol.check(table)
+    announce(table, choice, length)
+    return Inputs(**vars(choice), plm=plm, max_length=length, table=table)
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:
@@ -108,10 +149,13 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
     return content
 
 
-def load_model(config: DictConfig) -> FrozenPLM:
-    """The model that ``model=`` chose, in the precision that ``trainer.precision=`` asks for."""
+def load_model(config: DictConfig, dtype: str | None = None) -> FrozenPLM:
+    """The model that ``model=`` chose, in the precision that ``trainer.precision=`` asks for.
+
+    ``dtype`` has the last word where it is given.
+    """
     arguments = {str(key): value for key, value in config.model.items() if key != "ditto"}
-    dtype = model_dtype(config.trainer.precision, config.trainer.accelerator)
+    dtype = dtype or model_dtype(config.trainer.precision, config.trainer.accelerator)
     return FrozenPLM.from_pretrained(dtype=dtype, **arguments)
 
 
@@ -122,8 +166,13 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
     return plm.max_length
 
 
-def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits: bool) -> None:
+def announce(table: SentenceTable, choice: Choice, length: int) -> None:
     """Say what is about to be done, and what is odd about the input."""
+    protocol, fit = choice.protocol, ""
+    if choice.post is not None:
+        fit = f"; whitening fitted on {protocol.describe_fit()}"
+    elif choice.fixed is not None:
+        fit = "; whitening from the recipe"
     log.info(
         "%s sentences, %s unique, in %s pairs of %s%s; protocol %s%s",
         f"{table.sentences:,}",
@@ -132,7 +181,7 @@ def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits:
         ", ".join(task.name for task in table.tasks),
         "".join(f" and {len(s.pairs):,} of {s.name} {s.split} to select on" for s in table.select),
         protocol.name,
-        f"; whitening fitted on {protocol.describe_fit()}" if fits else "",
+        fit,
     )
     if table.truncated:
         log.warning("%d texts are cut to %d tokens.", table.truncated, length)

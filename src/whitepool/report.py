@@ -43,6 +43,7 @@ class Run:
     device: str
     reused: bool = False
     vectors_key: str | None = None
+    recipe_fit: str | None = None  # what the map of a recipe was fitted on, if that was applied
 
     @cached_property
     def headline(self) -> Row:
@@ -64,6 +65,10 @@ class Run:
             "max_length": self.max_length,
             "similarity": "cosine",
         }
+
+    def fitted_on(self) -> str:
+        """Which sentences the maps were fitted on, in words."""
+        return self.protocol.describe_fit() if self.recipe_fit is None else self.recipe_fit
 
     def provenance(self) -> dict[str, Any]:
         """What is kept beside fitted maps."""
@@ -88,7 +93,8 @@ class Run:
             "fit": None
             if self.maps is None
             else {
-                "on": self.protocol.describe_fit(),
+                "on": self.fitted_on(),
+                "from_recipe": self.recipe_fit is not None,
                 "sets": {
                     name: {"vectors": m.count, "rank": m.rank, "k": m.basis.shape[1]}
                     for name, m in self.maps.items()
@@ -205,7 +211,8 @@ def show(run: Run, folder: Path) -> None:
         dim = len(next(iter(run.maps.values())).mean)
         span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
         console.print(
-            f"Whitening: {span} of {dim} directions, fitted on {run.protocol.describe_fit()}."
+            f"Whitening: {span} of {dim} directions, fitted on {run.fitted_on()}"
+            + (" (from the recipe)." if run.recipe_fit is not None else ".")
         )
     console.print(f"Results: {folder}", soft_wrap=True)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.plm import FrozenPLM
 from whitepool.protocol import EvalProtocol
@@ -61,4 +62,26 @@ class Analysis(Protocol):
         Every row has the columns of scores.csv but for the intervals. The best row of the first
         table is what the analysis is judged by.
         """
+        ...
+
+
+@runtime_checkable
+class Selects(Protocol):
+    """An analysis that chooses between recipes on pairs it does not report on."""
+
+    def select(self, tasks: Sequence[Task]) -> Sequence[PairSet]:
+        """The sets that the table must have in `SentenceTable.select`."""
+        ...
+
+
+@runtime_checkable
+class Confirms(Protocol):
+    """An analysis whose winners are taken again in float32 where it ran in a shorter type."""
+
+    def confirmation(self) -> Analysis:
+        """The few recipes worth another pass, as an analysis of its own."""
+        ...
+
+    def confirm(self, exact: Any) -> None:
+        """Let the choice follow ``exact``, the finished `confirmation`."""
         ...
