@@ -76,8 +76,20 @@ def spearman_many(predictions: ArrayLike, gold: ArrayLike) -> Floats:
 def pearson_many(predictions: ArrayLike, gold: ArrayLike) -> Floats:
     """`pearson` of many recipes' predictions, (recipe, pair), with gold, (pair,): (recipe,)."""
     x, y = np.asarray(predictions), np.asarray(gold, dtype=np.float64)
-    ones = np.ones(len(y))
-    return _in_chunks(lambda rows: _weighted_pearson(rows, y, ones), x, len(y))
+    n = len(y)
+    if n < 2 or y.min() == y.max():
+        return np.full(len(x), np.nan)
+    dy = y - y.mean()
+    size = np.sqrt(dy @ dy)
+
+    def part(rows: Floats) -> Floats:
+        dx = rows - rows.mean(1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            r = np.einsum("rp,p->r", dx, dy) / np.sqrt(np.einsum("rp,rp->r", dx, dx)) / size
+        constant = rows.max(1) == rows.min(1)
+        return np.where(constant, np.nan, np.clip(r, -1.0, 1.0))
+
+    return _in_chunks(part, x, n)
 
 
 def bootstrap(
