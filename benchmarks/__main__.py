@@ -61,6 +61,7 @@ def run_encode(args: Arguments, work: Path) -> dict[str, Any]:
         precisions=precisions,
         batch_tokens=args.batch_tokens,
         rounds=args.rounds,
+        peak_repeats=1 if args.quick else 8,
     )
     show.table(encode.rows(speeds, len(texts)))
     changes = []
@@ -134,7 +135,7 @@ def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
     if min(sizes) < 4:
         raise UserError(f"--sizes has {min(sizes)}: give at least 4 sentences.")
     if args.quick:
-        sizes, args.bootstrap = [60, 120], 10
+        sizes, args.bootstrap = [120], 10
     found = scale.measure(
         folder,
         sentences.unique(tasks, None),

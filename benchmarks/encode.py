@@ -55,8 +55,19 @@ def compare(
     precisions: Sequence[str],
     batch_tokens: int,
     rounds: int,
+    peak_repeats: int = 8,
 ) -> list[Speed]:
-    """Time all contenders alternately; every one has encoded the sentences once before."""
+    """Time all contenders alternately; every one has encoded the sentences once before.
+
+    Args:
+        folder: the model.
+        texts: distinct sentences.
+        peers: whom to compare with, each at its best batch size.
+        precisions: whitepool's.
+        batch_tokens: most tokens of whitepool's batches.
+        rounds: how often each is timed.
+        peak_repeats: how often each matrix product is timed that measures the machine.
+    """
     models = {f"whitepool {p}": ours.load(folder, p) for p in dict.fromkeys(precisions)}
     pooling = ours.mean(-1)
     runs: dict[str, Run] = {
@@ -70,10 +81,12 @@ def compare(
         batches[peer.name] = f"{size} sentences"
     reference = ours.encode(ours.load(folder, "32-true"), texts, pooling, batch_tokens)
     agreement = {name: lowest_cosine(run(), reference) for name, run in runs.items()}
-    tops = {dtype: machine.peak(getattr(torch, dtype)) for dtype in {*map(_dtype, runs)}}
+    tops = {
+        dtype: machine.peak(getattr(torch, dtype), peak_repeats) for dtype in {*map(_dtype, runs)}
+    }
     times = alternate(runs, rounds, warm=False)
     for dtype, before in tops.items():  # others may have slowed one of the two
-        tops[dtype] = max(before, machine.peak(getattr(torch, dtype)))
+        tops[dtype] = max(before, machine.peak(getattr(torch, dtype), peak_repeats))
     plm = next(iter(models.values()))
     work = machine.operations(plm, [len(ids) for ids in plm.tokenize(texts).ids])
     result = []
