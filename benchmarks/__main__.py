@@ -109,15 +109,12 @@ def run_analyses(args: Arguments, work: Path) -> dict[str, Any]:
     if unknown := set(parts) - set(analyses.PARTS):
         choices = ", ".join(analyses.PARTS)
         raise UserError(f"--parts has {', '.join(sorted(unknown))}: choose from {choices}.")
-    overrides = ["model=local", f"model.path={folder}", "trainer=cpu"]
-    select: list[str] = []
-    if args.pairs or args.quick:
-        path = grids.write_pairs(tasks, args.pairs, work / "pairs.csv")
-        overrides += ["data=pairs", f"data.path={path}"]
-        select = [f"analysis.select_on={path}"]  # on the same pairs: this is about time
-    else:
-        overrides += ["data=sts", f"data.root={args.root}"] if args.root else ["data=stsb"]
-    results, left_out = analyses.measure(parts, overrides, select, args.batch_tokens, args.rounds)
+    if args.pairs:
+        tasks = (sentences.some_pairs(tasks, args.pairs),)
+    subject = grids.Subject.load(folder, tasks, args.batch_tokens)
+    pairs = sum(len(s.pairs) for s in subject.table.scored)
+    show.say(f"{pairs:,} pairs of {len(subject.table):,} distinct sentences")
+    results, left_out = analyses.measure(parts, subject, args.rounds)
     for line in left_out:
         show.say(line)
     if results:

@@ -60,6 +60,19 @@ def unique(tasks: Sequence[Task], count: int | None) -> list[str]:
     return random.Random(0).sample(texts, count)
 
 
+def some_pairs(tasks: Sequence[Task], count: int) -> Task:
+    """One task of so many pairs of ``tasks``, drawn at random but always the same."""
+    pairs = [
+        pair
+        for task in tasks
+        for s in task.scored
+        for pair in zip(s.first, s.second, s.gold.tolist(), strict=True)
+    ]
+    some = random.Random(0).sample(pairs, min(count, len(pairs)))
+    first, second, gold = zip(*some, strict=True)
+    return Task("some", (PairSet("some", "", "test", first, second, np.array(gold), "", ""),))
+
+
 def repeated(texts: Sequence[str], count: int) -> list[str]:
     """``count`` distinct sentences: ``texts`` again and again, from the second time on numbered.
 

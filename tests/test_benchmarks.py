@@ -14,7 +14,6 @@ import torch
 
 from benchmarks import grids, machine, models, ours, peers, rounds, scale, sentences, suite
 from benchmarks.__main__ import main
-from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.precision import fast_bfloat16_cpu
 from whitepool.states import Needs
@@ -152,8 +151,7 @@ def test_rounds_take_turns() -> None:
     assert rounds.ratios([2, 9], [1, 3]) == [2, 3]
 
 
-def test_passes_give_every_row_once(folder: Path) -> None:
-    plm = ours.load(folder, "32-true")
-    table = SentenceTable.build([sentences.made_up()], plm.tokenize)
-    rows = [row for rows, _ in grids.passes(plm, table, Needs((1,)), 64) for row in rows.tolist()]
-    assert sorted(rows) == list(range(len(table)))
+def test_a_pass_gives_every_row_once(folder: Path) -> None:
+    subject = grids.Subject.load(folder, [sentences.made_up()], 64)
+    rows = [row for rows, _ in subject.passes(Needs((1,))) for row in rows.tolist()]
+    assert sorted(rows) == list(range(len(subject.table)))
