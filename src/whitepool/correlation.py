@@ -93,7 +93,7 @@ def pearson_many(predictions: ArrayLike, gold: ArrayLike) -> Floats:
 
 
 def bootstrap(
-    stages: Sequence[ArrayLike], gold: ArrayLike, *, samples: int, seed: int, memory: int = 2**24
+    stages: Sequence[ArrayLike], gold: ArrayLike, *, samples: int, seed: int, memory: int = 2**17
 ) -> dict[str, Floats]:
     """Correlation with ``gold`` of each stage's scores in resamples of the pairs.
 
@@ -103,7 +103,7 @@ def bootstrap(
         gold: (pair,).
         samples: number of resamples.
         seed: seed of the resampling.
-        memory: floats held per array, which bounds memory.
+        memory: floats held per array, which bounds memory; small arrays stay in the cache.
 
     Returns:
         metric -> (stage, sample); NaN where a resample is constant.
