@@ -7,7 +7,7 @@ from pathlib import Path
 
 import benchmarks
 from benchmarks import analyses, models, peers
-from whitepool.data.datamodule import BATCH_TOKENS
+from whitepool.batches import BATCH_TOKENS
 from whitepool.precision import DTYPES
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from whitepool.data.datamodule import BATCH_TOKENS, plan_batches
+from whitepool.batches import BATCH_TOKENS, plan_batches
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import LinearPooling, Pooling, Uniform
 from whitepool.precision import DTYPES
