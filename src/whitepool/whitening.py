@@ -14,7 +14,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -113,6 +113,10 @@ class Whitening:
             )
         basis = vectors[:, :k] * values[:k].rsqrt()
         return Affine(moments.mean.cpu(), basis.cpu(), n, rank)
+
+
+PostKind = Literal["pca"]
+POST_PROCESSES: dict[PostKind, type[Whitening]] = {"pca": Whitening}  # names in recipes
 
 
 def eigh_descending(symmetric: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,13 @@
 from whitepool.pooling.base import Pooling, TokenWeights
 from whitepool.pooling.linear import LinearPooling
 from whitepool.pooling.nonlinear import MaxPooling, ModelPooler
-from whitepool.pooling.tokens import AttentionDiagonal, FirstToken, LastToken, Uniform
+from whitepool.pooling.tokens import (
+    AttentionDiagonal,
+    FirstToken,
+    LastToken,
+    Uniform,
+    VocabularyWeights,
+)
 
 __all__ = [
     "AttentionDiagonal",
@@ -15,4 +21,5 @@ __all__ = [
     "Pooling",
     "TokenWeights",
     "Uniform",
+    "VocabularyWeights",
 ]

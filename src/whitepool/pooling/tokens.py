@@ -87,3 +87,37 @@ class AttentionDiagonal:
         """Weights, (batch, token)."""
         weights = states.diagonals[self.diagonals[0]]
         return weights / weights.sum(1, keepdim=True) if self.normalize else weights
+
+
+@dataclass(frozen=True, eq=False)
+class VocabularyWeights:
+    """A weight of its own for each token id (idf, SIF), divided by the sentence's sum.
+
+    Attributes:
+        weights: (vocabulary,), finite and not negative. A sentence whose tokens all weigh nothing
+            has the vector 0.
+
+    Raises:
+        UserError: another shape, or a weight that is negative or not finite.
+    """
+
+    weights: Tensor
+    diagonals: tuple[BlockHead, ...] = ()
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.weights.shape)
+        if len(shape) != 1 or not self.weights.is_floating_point():
+            raise UserError(f"token weights are {self.weights.dtype} of shape {shape}, not a list.")
+        if not bool((self.weights.isfinite() & (self.weights >= 0)).all()):
+            raise UserError("token weights hold a number that is negative or not finite.")
+
+    def __call__(self, states: States) -> Tensor:
+        """Weights, (batch, token)."""
+        if int(states.ids.max()) >= len(self.weights):
+            raise UserError(
+                f"token id {int(states.ids.max())} has no weight: there are {len(self.weights)} "
+                "token weights, fewer than this model's vocabulary."
+            )
+        weights = self.weights.to(states.ids.device)[states.ids].float() * states.mask
+        total = weights.sum(1, keepdim=True)
+        return weights / torch.where(total > 0, total, 1.0)
