@@ -5,22 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pytorch_lightning.callbacks import RichProgressBar
 from torch import Tensor
 
 from whitepool.data.corpus import Corpus, Text
 from whitepool.data.streaming import CorpusStream, WeightedBatch
 from whitepool.errors import UserError
+from whitepool.fit import Fit, fit_moments
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
+from whitepool.whitening import PostProcess
 
 log = logging.getLogger(__name__)
 
@@ -178,19 +180,16 @@ def progress(trainer: DictConfig) -> list[pl.Callback]:
     return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []
 
 
-def load_corpus(config: DictConfig) -> Corpus | None:
-    """The corpus that ``corpus=`` chose; None for ``corpus=none``.
-
-    Raises:
-        UserError: nothing is there, or a limit is set where there is no corpus.
-    """
-    content: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-    name, limit, seed = (content.pop(key) for key in ("name", "limit", "seed"))
-    if "_target_" not in content:
-        if limit is not None:
-            raise UserError(
-                f"corpus.limit={limit} has nothing to sample: choose a corpus, as corpus=text."
-            )
-        return None
-    corpus: Corpus = instantiate(content, _convert_="all")
-    return replace(corpus, name=name, limit=limit, seed=seed)
+def fit_on_corpus(
+    config: DictConfig,
+    encoder: SentenceEncoder,
+    post: PostProcess,
+    corpus: Corpus,
+    max_length: int,
+    *,
+    folder: Path,
+    logger: Any = False,
+) -> Fit:
+    """Fit a step on a corpus; arguments and errors as of `corpus_moments`."""
+    new = corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)
+    return fit_moments(post, new.moments, [new.description], new.seconds)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import RichProgressBar
 
 from whitepool import report, scores
 from whitepool.callbacks import WhiteningCallback
+from whitepool.corpus_pass import fit_on_corpus, progress
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.inputs import prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
@@ -41,7 +41,20 @@ def evaluate(config: DictConfig) -> float:
         protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
         encoder = SentenceEncoder(plm, inputs.pooling)
         data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-        whitening = WhiteningCallback(inputs.post, protocol.fit_on) if inputs.post else None
+        corpus_fit = None
+        if inputs.post and inputs.corpus:
+            corpus_fit = fit_on_corpus(
+                config,
+                encoder,
+                inputs.post,
+                inputs.corpus,
+                inputs.max_length,
+                folder=output,
+                logger=logger,
+            )
+        whitening = None
+        if inputs.post and not inputs.corpus:
+            whitening = WhiteningCallback(inputs.post, protocol.fit_on)
         trainer: pl.Trainer = instantiate(
             config.trainer,
             precision="32-true",  # the model is loaded in its own precision, the rest is not cast
@@ -54,6 +67,8 @@ def evaluate(config: DictConfig) -> float:
         seconds = time.perf_counter() - started
 
         maps = whitening.maps if whitening else None
+        if corpus_fit:
+            maps = {"corpus": corpus_fit.affine}
         by_stage = scores.cosines(table, encoder.vectors, maps, protocol)
         result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
         run = report.Run(
@@ -66,6 +81,7 @@ def evaluate(config: DictConfig) -> float:
             maps=maps,
             encode_seconds=seconds,
             device=str(encoder.device),
+            corpus_fit=corpus_fit,
         )
         if maps is not None:
             save_maps(output / "whitening.safetensors", maps, run.provenance())
@@ -76,8 +92,3 @@ def evaluate(config: DictConfig) -> float:
         run.log_table(logger)
         report.show(run, output)
         return run.headline.value
-
-
-def progress(trainer: DictConfig) -> list[pl.Callback]:
-    """A progress bar, unless it is turned off."""
-    return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []

@@ -12,6 +12,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from whitepool.cli import is_multirun
+from whitepool.data.corpus import Corpus
+from whitepool.data.corpus_config import load_corpus
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
@@ -34,6 +36,7 @@ class Inputs:
         plm: the frozen model.
         max_length: tokens per text.
         table: unique sentences and scored pairs.
+        corpus: what ``post`` is fitted on; None where that is sentences of the table.
     """
 
     protocol: EvalProtocol
@@ -42,6 +45,7 @@ class Inputs:
     plm: FrozenPLM
     max_length: int
     table: SentenceTable
+    corpus: Corpus | None = None
 
 
 def prepare(config: DictConfig) -> Inputs:
@@ -56,16 +60,40 @@ def prepare(config: DictConfig) -> Inputs:
     pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
     step = options(config.whitening, "whitening")
     post = instantiate(step, _convert_="all") if "_target_" in step else None
+    corpus = _corpus(config, protocol, fits=post is not None)
     tasks = instantiate(config.data, _convert_="all")
     plm = load_model(config)
     plm.check(pooling.needs)
     length = max_length(config, protocol, plm)
     table = SentenceTable.build(
-        tasks, lambda texts: plm.tokenize(texts, length), other_splits=protocol.all_splits
+        tasks,
+        lambda texts: plm.tokenize(texts, length),
+        other_splits=protocol.all_splits and corpus is None,
     )
     protocol.check(table)
     announce(table, protocol, length, fits=post is not None)
-    return Inputs(protocol, pooling, post, plm, length, table)
+    return Inputs(protocol, pooling, post, plm, length, table, corpus)
+
+
+def _corpus(config: DictConfig, protocol: EvalProtocol, *, fits: bool) -> Corpus | None:
+    """The corpus that whitening is fitted on.
+
+    Raises:
+        UserError: one is needed and not given, or given and not needed. In a multirun, where a
+            corpus may serve only some of the jobs, the latter is a word in the log instead.
+    """
+    given = load_corpus(config.corpus)
+    wanted = fits and protocol.fit_on == "corpus"
+    if wanted and given is None:
+        raise UserError(
+            "whitening.fit_on=corpus has no corpus: choose one, as corpus=text corpus.path=FILE."
+        )
+    if given is not None and not wanted:
+        message = f"corpus={given.name} is of no use without whitening fitted on it"
+        if not is_multirun():
+            raise UserError(f"{message}: set whitening.fit_on=corpus, or leave it out.")
+        log.warning("%s: ignored.", message)
+    return given if wanted else None
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:

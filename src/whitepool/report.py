@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from whitepool.data.table import SentenceTable
+from whitepool.fit import Fit
 from whitepool.protocol import EvalProtocol
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Affine
@@ -41,6 +42,12 @@ class Run:
     maps: dict[str, Affine] | None
     encode_seconds: float
     device: str
+    corpus_fit: Fit | None = None
+
+    @property
+    def fitted_on(self) -> str:
+        """What whitening was fitted on, in words."""
+        return self.corpus_fit.words if self.corpus_fit else self.protocol.describe_fit()
 
     @cached_property
     def headline(self) -> Row:
@@ -63,6 +70,7 @@ class Run:
             **self.recipe(),
             "fit_on": self.protocol.fit_on,
             "all_splits": self.protocol.all_splits,
+            **({"corpora": self.corpus_fit.corpora} if self.corpus_fit else {}),
             "covariance": "n - 1",
             "versions": versions(),
         }
@@ -83,7 +91,8 @@ class Run:
             "fit": None
             if self.maps is None
             else {
-                "on": self.protocol.describe_fit(),
+                "on": self.fitted_on,
+                **({"corpora": self.corpus_fit.corpora} if self.corpus_fit else {}),
                 "sets": {
                     name: {"vectors": m.count, "rank": m.rank, "k": m.basis.shape[1]}
                     for name, m in self.maps.items()
@@ -188,9 +197,7 @@ def show(run: Run, folder: Path) -> None:
         kept = sorted({m.basis.shape[1] for m in run.maps.values()})
         dim = len(next(iter(run.maps.values())).mean)
         span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
-        console.print(
-            f"Whitening: {span} of {dim} directions, fitted on {run.protocol.describe_fit()}."
-        )
+        console.print(f"Whitening: {span} of {dim} directions, fitted on {run.fitted_on}.")
     console.print(f"Results: {folder}", soft_wrap=True)
 
 
