@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from whitepool.data.datamodule import SentenceDataModule
+from whitepool.data.table import FitOn
 from whitepool.errors import UserError
 from whitepool.moments import Moments
-from whitepool.protocol import FitOn
 from whitepool.states import Batch
 from whitepool.whitening import Affine, PostProcess
 

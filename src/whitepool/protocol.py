@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from whitepool.data.table import FitOn as FitOn
-from whitepool.data.table import SentenceTable
+from whitepool.data.table import FitOn, SentenceTable
 from whitepool.errors import UserError
 
 Aggregate = Literal["all", "mean", "wmean"]
