@@ -80,6 +80,7 @@ _ASSETS = (
     ),
 )
 ASSETS = {asset.name: asset for asset in _ASSETS}
+MODELS = tuple(name for name in ASSETS if name != "stsb")
 
 
 def fetch(name: str) -> Path:

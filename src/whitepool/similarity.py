@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from whitepool.errors import UserError
 
 DECIMALS = 12
 
@@ -29,3 +31,48 @@ def cosine(
         first, second = pairs[start : start + chunk].T
         result[start : start + chunk] = np.einsum("pd,pd->p", unit[first], unit[second])
     return np.round(result, DECIMALS) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def cosine_matrix(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """Cosine of each row of a, (n, dim), with each row of b, (m, dim): (n, m), float64.
+
+    One vector, (dim,), counts as one row. Zero vectors and rounding are as in `cosine`.
+
+    Raises:
+        UserError: the rows differ in dimension.
+
+    Example:
+        >>> cosine_matrix([[1.0, 0.0], [3.0, 4.0]], [0.0, 2.0]).tolist()
+        [[0.0], [0.8]]
+    """
+    first, second = _unit(a), _unit(b)
+    _check_dims(first, second)
+    result: NDArray[np.float64] = first @ second.T
+    return np.round(result, DECIMALS) + 0.0
+
+
+def cosine_rows(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """Cosine of each row of a, (n, dim), with the same row of b, (n, dim): (n,), float64.
+
+    Raises:
+        UserError: the rows differ in number or dimension.
+    """
+    first, second = _unit(a), _unit(b)
+    _check_dims(first, second)
+    if len(first) != len(second):
+        raise UserError(f"{len(first)} vectors cannot be paired with {len(second)}.")
+    result: NDArray[np.float64] = np.einsum("nd,nd->n", first, second)
+    return np.round(result, DECIMALS) + 0.0
+
+
+def _unit(vectors: ArrayLike) -> NDArray[np.float64]:
+    """Rows of length 1, zero rows left as they are."""
+    x = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = x / np.where(norm > 0, norm, 1.0)
+    return unit
+
+
+def _check_dims(a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+    if a.shape[1] != b.shape[1]:
+        raise UserError(f"vectors of {a.shape[1]} and of {b.shape[1]} dimensions have no cosine.")

@@ -1,0 +1,62 @@
+"""Moments of the vectors of any number of sentences, a window of them at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+
+from whitepool.moments import Moments
+from whitepool.texts import checked
+from whitepool.vectors import PooledTexts
+
+WINDOW = 8192  # sentences
+
+
+def moments_of(
+    pooled: PooledTexts,
+    sentences: Iterable[str],
+    *,
+    prompt: str = "",
+    batch_tokens: int | None = None,
+    done: Callable[[int], None] | None = None,
+    moments: Moments | None = None,
+) -> Moments:
+    """Moments of the vectors of sentences, each counted as often as it occurs, blank ones not.
+
+    Args:
+        pooled: gives the vectors.
+        sentences: a list, whose equal sentences are encoded once, or any iterable, of which
+            `WINDOW` sentences at a time are in memory.
+        prompt: put before each sentence.
+        batch_tokens: most tokens of a batch.
+        done: told how many sentences each window had.
+        moments: of earlier sentences, to go on from; they are updated.
+
+    Raises:
+        UserError: something that is not a text, or a vector that is not finite.
+    """
+    moments = Moments(pooled.dim) if moments is None else moments
+    for window in windows(sentences):
+        x, blank = pooled(list(window), prompt=prompt, batch_tokens=batch_tokens)
+        filled = torch.from_numpy(~blank)
+        weight = torch.tensor(list(window.values()), dtype=torch.float64)
+        if filled.any():
+            moments.update(torch.from_numpy(x)[filled], weight[filled])
+        if done is not None:
+            done(window.total())
+    return moments
+
+
+def windows(sentences: Iterable[str]) -> Iterator[Counter[str]]:
+    """Sentences and how often each occurs, not over `WINDOW` different ones at a time."""
+    if isinstance(sentences, Sequence):
+        counts = iter(Counter(checked(sentences)).items())
+        while some := dict(itertools.islice(counts, WINDOW)):
+            yield Counter(some)
+    else:
+        texts = checked(sentences)
+        while batch := list(itertools.islice(texts, WINDOW)):
+            yield Counter(batch)
