@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
+from whitepool.batches import check_budget, make_batch, plan_batches
 from whitepool.data.corpus import Corpus, Reading, Text
-from whitepool.data.datamodule import plan_batches
 from whitepool.errors import UserError
 from whitepool.states import Batch
 from whitepool.tokenizing import Tokenized
@@ -63,13 +63,11 @@ class CorpusStream(IterableDataset[WeightedBatch]):
         batch_tokens: int,
         window: int = WINDOW,
     ) -> None:
-        if batch_tokens < 1 or window < 1:
-            raise UserError(
-                f"batch_tokens is {batch_tokens} and window {window}: give at least 1 of each."
-            )
+        if window < 1:
+            raise UserError(f"window is {window}: give at least 1.")
         self.corpus = corpus
         self.tokenize = tokenize
-        self.batch_tokens = batch_tokens
+        self.batch_tokens = check_budget(batch_tokens)
         self.window = window
         self.reading: Reading = corpus.read()
         self.truncated = 0
@@ -96,9 +94,8 @@ class CorpusStream(IterableDataset[WeightedBatch]):
         distinct = list(times)
         for rows in plan_batches([len(sequence) for sequence in distinct], self.batch_tokens):
             sequences = [distinct[row] for row in rows]
-            tokens = torch.tensor(list(itertools.chain.from_iterable(sequences)))
             yield WeightedBatch(
-                Batch(torch.tensor(rows), tokens, tuple(map(len, sequences))),
+                make_batch(distinct, rows),
                 torch.tensor([times[s] for s in sequences], dtype=torch.float64),
                 tuple(example[s] for s in sequences),
             )
