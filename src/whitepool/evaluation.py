@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -14,10 +15,14 @@ from whitepool import report, scores
 from whitepool.callbacks import WhiteningCallback
 from whitepool.corpus_pass import fit_on_corpus, progress
 from whitepool.data.datamodule import SentenceDataModule
-from whitepool.inputs import prepare, quiet_libraries
+from whitepool.errors import UserError
+from whitepool.fit import Fit
+from whitepool.inputs import Inputs, prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
+from whitepool.recipe import Recipe
+from whitepool.recipe_run import follow, recipe_of
 from whitepool.tracking import tracked
-from whitepool.whitening import save_maps
+from whitepool.whitening import Affine, save_maps
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +38,13 @@ def evaluate(config: DictConfig) -> float:
         mean over tasks if there are several.
     """
     quiet_libraries()
+    recipe = Recipe.load(config.recipe) if config.recipe is not None else None
+    config = config if recipe is None else follow(config, recipe)
     output = Path(config.output_dir)
     output.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, output / "config.yaml", resolve=True)
     with tracked(config, output) as logger:
-        inputs = prepare(config)
+        inputs = prepare(config, recipe)
         protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
         encoder = SentenceEncoder(plm, inputs.pooling)
         data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
@@ -66,7 +73,7 @@ def evaluate(config: DictConfig) -> float:
         trainer.test(encoder, datamodule=data, verbose=False)
         seconds = time.perf_counter() - started
 
-        maps = whitening.maps if whitening else None
+        maps = whitening.maps if whitening else inputs.fixed_maps()
         if corpus_fit:
             maps = {"corpus": corpus_fit.affine}
         by_stage = scores.cosines(table, encoder.vectors, maps, protocol)
@@ -82,9 +89,12 @@ def evaluate(config: DictConfig) -> float:
             encode_seconds=seconds,
             device=str(encoder.device),
             corpus_fit=corpus_fit,
+            recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
         )
-        if maps is not None:
+        if maps is not None and inputs.post is not None:
             save_maps(output / "whitening.safetensors", maps, run.provenance())
+        if recipe is None:
+            leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)
         run.write(output)
         if logger:
             logger.log_metrics(run.metrics())
@@ -92,3 +102,32 @@ def evaluate(config: DictConfig) -> float:
         run.log_table(logger)
         report.show(run, output)
         return run.headline.value
+
+
+def leave_recipe(
+    folder: Path,
+    config: DictConfig,
+    inputs: Inputs,
+    maps: Mapping[str, Affine] | None,
+    corpus_fit: Fit | None,
+) -> None:
+    """Write the recipe of a run, where it is one: a single map or none, parts that have a name."""
+    if maps is not None and len(maps) > 1:
+        log.info("No recipe is left: there are %d maps, one for each fit set.", len(maps))
+        return
+    name, affine = next(iter(maps.items())) if maps else ("", None)
+    try:
+        recipe = recipe_of(
+            config,
+            inputs.plm,
+            inputs.pooling,
+            max_length=inputs.max_length,
+            post=inputs.post,
+            affine=affine,
+            fit=corpus_fit.words if corpus_fit else f"{name}: {inputs.protocol.describe_fit()}",
+            provenance=corpus_fit.provenance() if corpus_fit else None,
+        )
+    except UserError as error:
+        log.info("No recipe is left: %s", error)
+        return
+    recipe.save(folder)

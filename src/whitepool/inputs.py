@@ -20,7 +20,9 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
-from whitepool.whitening import PostProcess
+from whitepool.recipe import Recipe
+from whitepool.recipe_run import open_recipe_model, tokenize
+from whitepool.whitening import Affine, PostProcess
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ class Inputs:
         protocol: with the fit set that the command line asks for.
         pooling: the head.
         post: what is fitted after pooling, None for nothing.
+        fixed: a map that was fitted before and is applied to all, None for none.
         plm: the frozen model.
         max_length: tokens per text.
         table: unique sentences and scored pairs.
@@ -42,14 +45,24 @@ class Inputs:
     protocol: EvalProtocol
     pooling: Pooling
     post: PostProcess | None
+    fixed: Affine | None
     plm: FrozenPLM
     max_length: int
     table: SentenceTable
     corpus: Corpus | None = None
 
+    def fixed_maps(self) -> dict[str, Affine] | None:
+        """The map that was fitted before, for every fit set; None without one."""
+        if self.fixed is None:
+            return None
+        names = {self.table.fit_set_of(s, self.protocol.fit_on) for s in self.table.scored}
+        return dict.fromkeys(sorted(names), self.fixed)
 
-def prepare(config: DictConfig) -> Inputs:
+
+def prepare(config: DictConfig, recipe: Recipe | None = None) -> Inputs:
     """Load what ``config`` (composed from `conf/evaluate.yaml`) chooses, and check that it fits.
+
+    A ``recipe`` has the word on model, pooling, map and length in place of ``config``.
 
     Raises:
         UserError: something cannot be loaded, or the parts do not go together.
@@ -57,22 +70,28 @@ def prepare(config: DictConfig) -> Inputs:
     protocol: EvalProtocol = instantiate(config.protocol)
     if config.whitening.fit_on is not None:
         protocol = replace(protocol, fit_on=config.whitening.fit_on)
-    pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
-    step = options(config.whitening, "whitening")
-    post = instantiate(step, _convert_="all") if "_target_" in step else None
+    if recipe is not None:
+        pooling, post, fixed = recipe.head, None, recipe.affine
+    else:
+        pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
+        step = options(config.whitening, "whitening")
+        post = instantiate(step, _convert_="all") if "_target_" in step else None
+        fixed = None
     corpus = _corpus(config, protocol, fits=post is not None)
     tasks = instantiate(config.data, _convert_="all")
-    plm = load_model(config)
+    plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
     plm.check(pooling.needs)
-    length = max_length(config, protocol, plm)
+    length = max_length(config, protocol, plm) if recipe is None else recipe.max_length
     table = SentenceTable.build(
         tasks,
-        lambda texts: plm.tokenize(texts, length),
+        lambda texts: (
+            plm.tokenize(texts, length) if recipe is None else tokenize(plm, recipe, texts)
+        ),
         other_splits=protocol.all_splits and corpus is None,
     )
     protocol.check(table)
-    announce(table, protocol, length, fits=post is not None)
-    return Inputs(protocol, pooling, post, plm, length, table, corpus)
+    announce(table, protocol, length, fits=post is not None, recipe=fixed is not None)
+    return Inputs(protocol, pooling, post, fixed, plm, length, table, corpus)
 
 
 def _corpus(config: DictConfig, protocol: EvalProtocol, *, fits: bool) -> Corpus | None:
@@ -136,7 +155,9 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
     return plm.max_length
 
 
-def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits: bool) -> None:
+def announce(
+    table: SentenceTable, protocol: EvalProtocol, length: int, *, fits: bool, recipe: bool = False
+) -> None:
     """Say what is about to be done, and what is odd about the input."""
     log.info(
         "%s sentences, %s unique, in %s pairs of %s; protocol %s%s",
@@ -145,7 +166,11 @@ def announce(table: SentenceTable, protocol: EvalProtocol, length: int, *, fits:
         f"{sum(len(s.pairs) for s in table.scored):,}",
         ", ".join(task.name for task in table.tasks),
         protocol.name,
-        f"; whitening fitted on {protocol.describe_fit()}" if fits else "",
+        f"; whitening fitted on {protocol.describe_fit()}"
+        if fits
+        else "; fit: from the recipe"
+        if recipe
+        else "",
     )
     if table.truncated:
         log.warning("%d texts are cut to %d tokens.", table.truncated, length)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.recipe import LONG_TEXT, SLOT
+from whitepool.tokenizing import Tokenized
 
 Ids = tuple[int, ...]
 
@@ -26,13 +27,20 @@ class Pieces(NamedTuple):
         ids: token ids of each piece, in the order of the texts.
         owner: the text each piece is of.
         weight: tokens of the text in each piece, where a text has several; else 1.
-        truncated: how many texts were cut.
+        truncated: whether each text was cut.
     """
 
     ids: list[Ids]
     owner: list[int]
     weight: list[int]
-    truncated: int
+    truncated: list[bool]
+
+    def whole(self) -> Tokenized:
+        """Token ids of each text, where none has several pieces."""
+        ids: list[Ids] = [()] * len(self.truncated)
+        for sequence, text in zip(self.ids, self.owner, strict=True):
+            ids[text] = sequence
+        return Tokenized(ids, self.truncated)
 
 
 def cut(
@@ -64,7 +72,7 @@ def cut(
     before += prompt
     filled = [i for i, text in enumerate(texts) if text.strip()]
     ids, long = plm.tokenize([f"{before}{texts[i]}{after}" for i in filled], max_length)
-    pieces = Pieces([], [], [], 0 if long_text == "chunk_mean" else sum(long))
+    pieces = Pieces([], [], [], [False] * len(texts))
     for i, sequence, is_long in zip(filled, ids, long, strict=True):
         parts: list[tuple[Ids, int]] = [(sequence, 1)]
         if is_long and long_text == "error":
@@ -75,6 +83,7 @@ def cut(
         if is_long and (long_text == "chunk_mean" or after):
             parts = _parts(plm.tokenizer, before, texts[i], after, max_length)
             parts = parts if long_text == "chunk_mean" else parts[:1]
+        pieces.truncated[i] = is_long and long_text == "truncate"
         for part, weight in parts:
             pieces.ids.append(part)
             pieces.owner.append(i)

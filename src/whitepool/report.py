@@ -42,12 +42,8 @@ class Run:
     maps: dict[str, Affine] | None
     encode_seconds: float
     device: str
-    corpus_fit: Fit | None = None
-
-    @property
-    def fitted_on(self) -> str:
-        """What whitening was fitted on, in words."""
-        return self.corpus_fit.words if self.corpus_fit else self.protocol.describe_fit()
+    recipe_fit: str | None = None  # what the map of a recipe was fitted on, if that was applied
+    corpus_fit: Fit | None = None  # of whitening.fit_on=corpus
 
     @cached_property
     def headline(self) -> Row:
@@ -63,6 +59,12 @@ class Run:
             "max_length": self.max_length,
             "similarity": "cosine",
         }
+
+    def fitted_on(self) -> str:
+        """Which sentences the maps were fitted on, in words."""
+        if self.corpus_fit is not None:
+            return self.corpus_fit.words
+        return self.protocol.describe_fit() if self.recipe_fit is None else self.recipe_fit
 
     def provenance(self) -> dict[str, Any]:
         """What is kept beside fitted maps."""
@@ -91,7 +93,8 @@ class Run:
             "fit": None
             if self.maps is None
             else {
-                "on": self.fitted_on,
+                "on": self.fitted_on(),
+                "from_recipe": self.recipe_fit is not None,
                 **({"corpora": self.corpus_fit.corpora} if self.corpus_fit else {}),
                 "sets": {
                     name: {"vectors": m.count, "rank": m.rank, "k": m.basis.shape[1]}
@@ -197,7 +200,10 @@ def show(run: Run, folder: Path) -> None:
         kept = sorted({m.basis.shape[1] for m in run.maps.values()})
         dim = len(next(iter(run.maps.values())).mean)
         span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
-        console.print(f"Whitening: {span} of {dim} directions, fitted on {run.fitted_on}.")
+        console.print(
+            f"Whitening: {span} of {dim} directions, fitted on {run.fitted_on()}"
+            + (" (from the recipe)." if run.recipe_fit is not None else ".")
+        )
     console.print(f"Results: {folder}", soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ from whitepool.corpus_pass import corpus_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
-from whitepool.fit import Fit, fit_moments
+from whitepool.fit import fit_moments
 from whitepool.inputs import load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.moments_file import merged, save_moments
@@ -26,9 +26,8 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.spec import Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
-from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
-from whitepool.recipe_model import describe_model, describe_post
+from whitepool.recipe_run import recipe_of
 from whitepool.report import versions
 from whitepool.schema import plain
 from whitepool.states import resolve_layer
@@ -82,7 +81,16 @@ def train(config: DictConfig) -> float:
             fit = fit_moments(post, moments, corpora, seconds)
             provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
             save_moments(folder / "moments.safetensors", moments, provenance)
-        recipe = make_recipe(config, plm, spec, token_weights, length, post, fit)
+        recipe = recipe_of(
+            config,
+            plm,
+            pooling,
+            max_length=length,
+            post=post,
+            affine=fit.affine if fit else None,
+            fit=fit.words if fit else "",
+            provenance=fit.provenance() if fit else None,
+        )
         recipe.save(target)
         fit_report.write(recipe, fit, folder)
         if logger and fit:
@@ -147,30 +155,3 @@ def warn_of_repeats(corpora: Sequence[Mapping[str, Any]]) -> None:
         if times > 1:
             name = next(c["corpus"] for c in corpora if c["sha256"] == sha256)
             log.warning("The same texts of corpus %s were taken in %d times.", name, times)
-
-
-def make_recipe(
-    config: DictConfig,
-    plm: FrozenPLM,
-    spec: PoolingSpec,
-    token_weights: Tensor | None,
-    length: int,
-    post: PostProcess | None,
-    fit: Fit | None,
-) -> Recipe:
-    """The recipe of what was chosen and fitted."""
-    source = {key: config.model[key] for key in ("id", "revision", "path", "asset")}
-    arrays = {} if token_weights is None else {"token_weights": token_weights.double()}
-    described = None
-    if post is not None and fit is not None:
-        arrays |= {"mean": fit.affine.mean, "basis": fit.affine.basis}
-        described = describe_post(post, fit.affine, fit.words)
-    return Recipe(
-        model=describe_model(plm, **source),
-        pooling=spec,
-        max_length=length,
-        post=described,
-        provenance=fit.provenance() if fit else {},
-        versions=versions(),
-        arrays=arrays,
-    )

@@ -60,9 +60,8 @@ class PooledTexts:
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Token ids of each text in the template, and which texts are cut."""
-        before, _, after = self.template.partition(SLOT)
-        filled = [f"{before}{text}{after}" if text.strip() else "" for text in texts]
-        return self.plm.tokenize(filled, self.max_length)
+        pieces = cut(self.plm, texts, max_length=self.max_length, template=self.template)
+        return pieces.whole()
 
     def __call__(
         self,
@@ -93,8 +92,8 @@ class PooledTexts:
             prompt=prompt,
             template=self.template,
         )
-        if pieces.truncated:
-            log.warning("%d texts are cut to %d tokens.", pieces.truncated, self.max_length)
+        if truncated := sum(pieces.truncated):
+            log.warning("%d texts are cut to %d tokens.", truncated, self.max_length)
         budget = BATCH_TOKENS if batch_tokens is None else check_budget(batch_tokens)
         row = {ids: i for i, ids in enumerate(dict.fromkeys(pieces.ids))}
         unique = pool(self.plm, self.pooling, list(row), batch_tokens=budget, done=done)

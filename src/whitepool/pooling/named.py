@@ -56,3 +56,15 @@ def named(
     return LinearPooling(
         tokens or AttentionDiagonal(block, head), usual if layers is None else layers
     )
+
+
+def name_of(pooling: Pooling) -> str:
+    """The name of a head, with no word on options: ``ditto`` for any block, head and layers."""
+    if isinstance(pooling, LinearPooling):
+        for name, (tokens, layers) in LINEAR.items():
+            if tokens == pooling.tokens and layers == pooling.layers:
+                return name
+        if isinstance(pooling.tokens, AttentionDiagonal):
+            return "ditto"
+        return "layers" if pooling.tokens == Uniform() else "linear"
+    return {MaxPooling: "max", ModelPooler: "pooler"}.get(type(pooling), type(pooling).__name__)

@@ -1,0 +1,119 @@
+"""Recipes in runs: a run that follows one, and the one that a run leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from whitepool.errors import UserError
+from whitepool.longtext import cut
+from whitepool.plm import FrozenPLM
+from whitepool.pooling import Pooling
+from whitepool.pooling.named import name_of
+from whitepool.pooling.spec import describe
+from whitepool.precision import model_dtype
+from whitepool.recipe import Recipe
+from whitepool.recipe_model import describe_model, describe_post, open_model
+from whitepool.report import versions
+from whitepool.schema import plain
+from whitepool.tokenizing import Tokenized
+from whitepool.whitening import Affine, PostProcess
+
+OWN = ("model", "pooling", "whitening", "experiment")
+PRECISION = "trainer.precision"
+
+
+def follow(config: DictConfig, recipe: Recipe) -> DictConfig:
+    """The configuration with what the recipe fixes in place of what the groups chose.
+
+    Raises:
+        UserError: the command line chooses model, pooling or whitening beside the recipe.
+    """
+    for override in _overrides():
+        if override.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0] in OWN:
+            raise UserError(
+                f"recipe={config.recipe} brings its own model, pooling and whitening: leave "
+                f"{override} out, or leave recipe= out."
+            )
+    content: Any = OmegaConf.to_container(config, resolve=False)
+    content["model"] = {"max_length": recipe.max_length, **plain(recipe.model)}
+    content["pooling"] = {"name": name_of(recipe.head), **plain(recipe.pooling)}
+    post = {"name": "off"} if recipe.post is None else {"name": recipe.post.kind}
+    content["whitening"] = {**post, "fit_on": None, **plain(recipe.post or {})}
+    result: DictConfig = OmegaConf.create(content)
+    OmegaConf.set_struct(result, True)
+    return result
+
+
+def open_recipe_model(config: DictConfig, recipe: Recipe) -> FrozenPLM:
+    """The recipe's model, in its own number type unless the command line asks for another."""
+    asked = any(override.partition("=")[0].lstrip("+") == PRECISION for override in _overrides())
+    dtype = model_dtype(config.trainer.precision, config.trainer.accelerator) if asked else None
+    return open_model(recipe.model, max_length=recipe.max_length, dtype=dtype)
+
+
+def _overrides() -> list[str]:
+    return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
+def tokenize(plm: FrozenPLM, recipe: Recipe, texts: Sequence[str]) -> Tokenized:
+    """Token ids of texts as the recipe has them: in its template, without a prompt.
+
+    Raises:
+        UserError: a text is too long and the recipe does not cut such texts.
+    """
+    pieces = cut(plm, texts, max_length=recipe.max_length, template=recipe.template)
+    if any(pieces.truncated) and recipe.long_text != "truncate":
+        raise UserError(
+            f"{sum(pieces.truncated)} texts are over the recipe's max_length {recipe.max_length}, "
+            f"which long_text={recipe.long_text} does not cut and evaluate.py cannot encode in "
+            "another way: leave them out of data=, or encode them with whitepool.load."
+        )
+    return pieces.whole()
+
+
+def recipe_of(
+    config: DictConfig,
+    plm: FrozenPLM,
+    pooling: Pooling,
+    *,
+    max_length: int,
+    post: PostProcess | None = None,
+    affine: Affine | None = None,
+    fit: str = "",
+    provenance: Mapping[str, str | int | float | bool] | None = None,
+) -> Recipe:
+    """The recipe of a run.
+
+    Args:
+        config: says where ``plm`` came from, in the group ``model``.
+        plm: the frozen model.
+        pooling: the head.
+        max_length: tokens per text.
+        post: what was fitted after pooling; None for nothing.
+        affine: its map.
+        fit: which vectors it was fitted on, in words.
+        provenance: plain values to keep with it.
+
+    Raises:
+        UserError: a head or step that a recipe has no name for.
+    """
+    source = {key: config.model.get(key) for key in ("id", "revision", "path", "asset")}
+    spec, token_weights = describe(pooling)
+    arrays = {} if token_weights is None else {"token_weights": token_weights}
+    described = None
+    if post is not None and affine is not None:
+        described = describe_post(post, affine, fit)
+        arrays |= {"mean": affine.mean, "basis": affine.basis}
+    return Recipe(
+        model=describe_model(plm, **source),
+        pooling=spec,
+        max_length=max_length,
+        post=described,
+        provenance=dict(provenance or {}),
+        versions=versions(),
+        arrays=arrays,
+    )
