@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
 
+from whitepool.data.corpus_config import load_corpus
 from whitepool.inputs import options
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
@@ -71,6 +73,20 @@ def test_data(data: str) -> None:
     assert config._target_ == f"whitepool.data.{expected}"
     if data not in ("pairs", "sts"):
         assert OmegaConf.to_container(config.tasks) == [data]
+
+
+@pytest.mark.parametrize("corpus", choices("corpus"))
+def test_corpora(corpus: str) -> None:
+    for name in ("evaluate", "train"):
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose(name, overrides=[f"corpus={corpus}", "output_dir=out"]).corpus
+        assert (config.name, config.limit, config.seed) == (corpus, None, 0)
+        if corpus == "none":
+            assert load_corpus(config) is None
+        else:
+            function = get_method(config._target_)
+            takes = set(inspect.signature(function).parameters)
+            assert set(config) - {"_target_", "name", "limit", "seed"} == takes
 
 
 @pytest.mark.parametrize("trainer", choices("trainer"))

@@ -16,7 +16,7 @@ from whitepool.callbacks import WhiteningCallback
 from whitepool.corpus_pass import fit_on_corpus, progress
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.errors import UserError
-from whitepool.fit import Fit
+from whitepool.fit import Fit, provenance_of
 from whitepool.inputs import Inputs, prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.recipe import Recipe
@@ -89,6 +89,7 @@ def evaluate(config: DictConfig) -> float:
             encode_seconds=seconds,
             device=str(encoder.device),
             corpus_fit=corpus_fit,
+            token_corpus=inputs.token_corpus,
             recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
         )
         if maps is not None and inputs.post is not None:
@@ -116,6 +117,8 @@ def leave_recipe(
         log.info("No recipe is left: there are %d maps, one for each fit set.", len(maps))
         return
     name, affine = next(iter(maps.items())) if maps else ("", None)
+    counted = [inputs.token_corpus] if inputs.token_corpus else []
+    corpora = corpus_fit.corpora if corpus_fit else counted
     try:
         recipe = recipe_of(
             config,
@@ -125,7 +128,7 @@ def leave_recipe(
             post=inputs.post,
             affine=affine,
             fit=corpus_fit.words if corpus_fit else f"{name}: {inputs.protocol.describe_fit()}",
-            provenance=corpus_fit.provenance() if corpus_fit else None,
+            provenance=provenance_of(corpora),
         )
     except UserError as error:
         log.info("No recipe is left: %s", error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,18 +40,6 @@ class Fit:
         ]
         return " and ".join(parts)
 
-    def provenance(self) -> dict[str, str | int]:
-        """What a recipe keeps of it, as plain values."""
-        result: dict[str, str | int] = {}
-        for number, corpus in enumerate(self.corpora, start=1):
-            prefix = "corpus" if len(self.corpora) == 1 else f"corpus_{number}"
-            result |= {
-                prefix: corpus["corpus"],
-                f"{prefix}_texts": corpus["texts"],
-                f"{prefix}_sha256": corpus["sha256"],
-            }
-        return result
-
     def metrics(self) -> dict[str, float]:
         """Numbers for a logger."""
         s = self.spectrum
@@ -59,6 +47,19 @@ class Fit:
         for share, n in zip(SHARES, s.directions, strict=True):
             result[f"directions_{100 * share:g}"] = float(n)
         return result
+
+
+def provenance_of(corpora: Sequence[Mapping[str, Any]]) -> dict[str, str | int]:
+    """What a recipe keeps of the corpora it was fitted on, as plain values."""
+    result: dict[str, str | int] = {}
+    for number, corpus in enumerate(corpora, start=1):
+        prefix = "corpus" if len(corpora) == 1 else f"corpus_{number}"
+        result |= {
+            prefix: corpus["corpus"],
+            f"{prefix}_texts": corpus["texts"],
+            f"{prefix}_sha256": corpus["sha256"],
+        }
+    return result
 
 
 def fit_moments(

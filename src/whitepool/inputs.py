@@ -18,13 +18,17 @@ from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.pooling.estimated import is_estimated
 from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
 from whitepool.recipe import Recipe
 from whitepool.recipe_run import open_recipe_model, tokenize
+from whitepool.token_counts import with_corpus
 from whitepool.whitening import Affine, PostProcess
 
 log = logging.getLogger(__name__)
+
+OPTIONS = ("layers", "block", "head", "normalize", "activation", "smoothing", "k", "fit_on")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,7 @@ class Inputs:
         max_length: tokens per text.
         table: unique sentences and scored pairs.
         corpus: what ``post`` is fitted on; None where that is sentences of the table.
+        token_corpus: what was read for the head's token weights; None where they need no corpus.
     """
 
     protocol: EvalProtocol
@@ -50,6 +55,7 @@ class Inputs:
     max_length: int
     table: SentenceTable
     corpus: Corpus | None = None
+    token_corpus: dict[str, Any] | None = None
 
     def fixed_maps(self) -> dict[str, Affine] | None:
         """The map that was fitted before, for every fit set; None without one."""
@@ -77,11 +83,15 @@ def prepare(config: DictConfig, recipe: Recipe | None = None) -> Inputs:
         step = options(config.whitening, "whitening")
         post = instantiate(step, _convert_="all") if "_target_" in step else None
         fixed = None
-    corpus = _corpus(config, protocol, fits=post is not None)
+    given = load_corpus(config.corpus)
+    wanted = post is not None and protocol.fit_on == "corpus"
+    check_corpus(given, for_map=wanted, for_tokens=is_estimated(pooling))
+    corpus = given if wanted else None
     tasks = instantiate(config.data, _convert_="all")
     plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
     plm.check(pooling.needs)
     length = max_length(config, protocol, plm) if recipe is None else recipe.max_length
+    pooling, token_corpus = with_corpus(pooling, given, plm, length, config.window)
     table = SentenceTable.build(
         tasks,
         lambda texts: (
@@ -91,28 +101,25 @@ def prepare(config: DictConfig, recipe: Recipe | None = None) -> Inputs:
     )
     protocol.check(table)
     announce(table, protocol, length, fits=post is not None, recipe=fixed is not None)
-    return Inputs(protocol, pooling, post, fixed, plm, length, table, corpus)
+    return Inputs(protocol, pooling, post, fixed, plm, length, table, corpus, token_corpus)
 
 
-def _corpus(config: DictConfig, protocol: EvalProtocol, *, fits: bool) -> Corpus | None:
-    """The corpus that whitening is fitted on.
+def check_corpus(given: Corpus | None, *, for_map: bool, for_tokens: bool) -> None:
+    """See that a corpus is given where one is needed, and used where it is given.
 
     Raises:
-        UserError: one is needed and not given, or given and not needed. In a multirun, where a
-            corpus may serve only some of the jobs, the latter is a word in the log instead.
+        UserError: it is not. In a multirun, where a corpus may serve only some of the jobs, one
+            of no use is a word in the log instead.
     """
-    given = load_corpus(config.corpus)
-    wanted = fits and protocol.fit_on == "corpus"
-    if wanted and given is None:
+    if for_map and given is None:
         raise UserError(
             "whitening.fit_on=corpus has no corpus: choose one, as corpus=text corpus.path=FILE."
         )
-    if given is not None and not wanted:
+    if given is not None and not (for_map or for_tokens):
         message = f"corpus={given.name} is of no use without whitening fitted on it"
         if not is_multirun():
             raise UserError(f"{message}: set whitening.fit_on=corpus, or leave it out.")
         log.warning("%s: ignored.", message)
-    return given if wanted else None
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:
@@ -124,7 +131,7 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
     """
     content: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
     takes, name = content.pop("options"), content.pop("name")
-    for key in ("layers", "block", "head", "normalize", "activation", "k", "fit_on"):
+    for key in OPTIONS:
         if key in takes or key not in content:
             continue
         if (value := content.pop(key)) is not None:

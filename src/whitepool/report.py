@@ -44,6 +44,7 @@ class Run:
     device: str
     recipe_fit: str | None = None  # what the map of a recipe was fitted on, if that was applied
     corpus_fit: Fit | None = None  # of whitening.fit_on=corpus
+    token_corpus: dict[str, Any] | None = None  # what the head's token weights were counted on
 
     @cached_property
     def headline(self) -> Row:
@@ -101,6 +102,7 @@ class Run:
                     for name, m in self.maps.items()
                 },
             },
+            **({"token_weights": self.token_corpus} if self.token_corpus else {}),
             "data": [
                 {
                     "task": s.task,

@@ -18,12 +18,13 @@ from whitepool.corpus_pass import corpus_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
-from whitepool.fit import fit_moments
+from whitepool.fit import fit_moments, provenance_of
 from whitepool.inputs import load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.moments_file import merged, save_moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
 from whitepool.recipe_folder import check_target
@@ -31,6 +32,7 @@ from whitepool.recipe_run import recipe_of
 from whitepool.report import versions
 from whitepool.schema import plain
 from whitepool.states import resolve_layer
+from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.whitening import PostProcess
 
@@ -59,12 +61,13 @@ def train(config: DictConfig) -> float:
     with tracked(config, folder) as logger:
         post = _post_process(config)
         corpus = load_corpus(config.corpus)
-        _check_sources(config, post, corpus, resumed)
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
+        _check_sources(config, post, pooling, corpus, resumed)
         protocol: EvalProtocol = instantiate(config.protocol)
         plm = load_model(config)
-        encoder = SentenceEncoder(plm, pooling)
         length = max_length(config, protocol, plm)
+        pooling, counted = with_corpus(pooling, corpus, plm, length, config.window)
+        encoder = SentenceEncoder(plm, pooling)
         spec, token_weights = describe(pooling)
         vectors = identity(plm, spec, token_weights, length)
 
@@ -89,7 +92,7 @@ def train(config: DictConfig) -> float:
             post=post,
             affine=fit.affine if fit else None,
             fit=fit.words if fit else "",
-            provenance=fit.provenance() if fit else None,
+            provenance=provenance_of(fit.corpora if fit else [counted] if counted else []),
         )
         recipe.save(target)
         fit_report.write(recipe, fit, folder)
@@ -112,7 +115,11 @@ def _post_process(config: DictConfig) -> PostProcess | None:
 
 
 def _check_sources(
-    config: DictConfig, post: PostProcess | None, corpus: Corpus | None, resumed: Sequence[Path]
+    config: DictConfig,
+    post: PostProcess | None,
+    pooling: Pooling,
+    corpus: Corpus | None,
+    resumed: Sequence[Path],
 ) -> None:
     """See that there is something to fit, and something to fit it on."""
     if post is not None and corpus is None and not resumed:
@@ -120,7 +127,12 @@ def _check_sources(
             f"whitening={config.whitening.name} has nothing to be fitted on: choose a corpus, as "
             "corpus=text corpus.path=FILE, or moments, as resume_from=FILE."
         )
-    if post is None and (corpus is not None or resumed):
+    if is_estimated(pooling) and resumed:
+        raise UserError(
+            f"pooling={config.pooling.name} has weights of its own for each corpus, so its moments "
+            "do not add up: leave resume_from= out, and give all texts as one corpus."
+        )
+    if post is None and (resumed or (corpus is not None and not is_estimated(pooling))):
         what = "resume_from=" if resumed else f"corpus={config.corpus.name}"
         raise UserError(f"{what} is of no use with whitening=off: leave one of them out.")
 
