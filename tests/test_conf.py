@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
 
 from whitepool.analysis.run import Grids
 from whitepool.analysis.table1 import ROWS, TASKS, WHITENED
+from whitepool.data.corpus_config import load_corpus
 from whitepool.encoding import open_store
 from whitepool.inputs import options
 from whitepool.pooling import LinearPooling, Uniform
@@ -80,6 +82,20 @@ def test_data(data: str) -> None:
         assert OmegaConf.to_container(config.tasks) == [data]
 
 
+@pytest.mark.parametrize("corpus", choices("corpus"))
+def test_corpora(corpus: str) -> None:
+    for name in ("evaluate", "train"):
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose(name, overrides=[f"corpus={corpus}", "output_dir=out"]).corpus
+        assert (config.name, config.limit, config.seed) == (corpus, None, 0)
+        if corpus == "none":
+            assert load_corpus(config) is None
+        else:
+            function = get_method(config._target_)
+            takes = set(inspect.signature(function).parameters)
+            assert set(config) - {"_target_", "name", "limit", "seed"} == takes
+
+
 @pytest.mark.parametrize("trainer", choices("trainer"))
 def test_trainers(trainer: str) -> None:
     assert composed(f"trainer={trainer}").trainer.devices == 1
@@ -119,8 +135,12 @@ def test_analyses(analysis: str) -> None:
     wanted = {"none": [], "all": everything}.get(analysis, [analysis])
     assert sorted(config.grids) == wanted
     if wanted:
-        inputs: Any = SimpleNamespace(pooling=LinearPooling(Uniform(), [-1]), post=Whitening())
-        assert list(Grids(config, inputs).analyses) == list(config.grids)
+        choice: Any = SimpleNamespace(
+            pooling=LinearPooling(Uniform(), [-1]),
+            post=Whitening(),
+            protocol=SimpleNamespace(fit_on="task"),
+        )
+        assert list(Grids(config, choice).analyses) == list(config.grids)
         assert parse_size(config.max_memory, "analysis.max_memory") == 4 * 2**30
 
 

@@ -238,7 +238,11 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
         (["whitening.k=0"], "give a whole number from 1"),
         (["model=local"], "no model was given: pass model.path=FOLDER"),
         (["model.path=/nowhere"], "model folder /nowhere does not exist"),
-        (["whitening.fit_on=corpus"], "choose one of subset, task, suite"),
+        (["whitening.fit_on=all"], "choose one of subset, task, suite, corpus"),
+        (["whitening.fit_on=corpus"], "whitening.fit_on=corpus has no corpus: choose one"),
+        (["corpus=text", "corpus.path={pairs}"], "set whitening.fit_on=corpus, or leave it out"),
+        (["corpus.limit=5"], "corpus.limit=5 has nothing to sample: choose a corpus"),
+        (["corpus=text", "corpus.path=no.txt"], "corpus.path=no.txt does not exist"),
         (["pooling=pooler", "pooling.activation=relu"], "choose tanh or none"),
         (["logger.name=mlflow"], "choose one of none, csv, wandb"),
         (["data=pairs", "data.path=absent.tsv"], "absent.tsv"),
@@ -257,6 +261,7 @@ def test_errors_are_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The script run inside this process, which saves the imports of a new one."""
+    overrides = [o.format(pairs=pairs) for o in overrides]
     if not any(o.startswith("data=") for o in overrides):
         overrides = [*overrides, "data=pairs", f"data.path={pairs}"]
     if "model=bert" in overrides:

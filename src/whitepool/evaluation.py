@@ -12,9 +12,12 @@ from pytorch_lightning.loggers import Logger
 
 from whitepool import report, scores
 from whitepool.analysis.run import Grids, analyse
+from whitepool.corpus_pass import fit_on_corpus
 from whitepool.encoding import encode, make_trainer, open_store
 from whitepool.errors import UserError
+from whitepool.fit import Fit, provenance_of
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries
+from whitepool.module import SentenceEncoder
 from whitepool.recipe import Recipe
 from whitepool.recipe_run import follow, recipe_of
 from whitepool.reuse import Store
@@ -70,8 +73,19 @@ def score_recipe(
         mean over tasks if there are several.
     """
     protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
+    corpus_fit = None
+    if inputs.post and inputs.corpus:
+        corpus_fit = fit_on_corpus(
+            config,
+            SentenceEncoder(plm, inputs.pooling),
+            inputs.post,
+            inputs.corpus,
+            inputs.max_length,
+            folder=output,
+            logger=logger,
+        )
     encoded = encode(config, inputs, store, logger=logger, folder=output)
-    maps = inputs.fixed_maps() or encoded.maps
+    maps = {"corpus": corpus_fit.affine} if corpus_fit else inputs.fixed_maps() or encoded.maps
     by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
     result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
     run = report.Run(
@@ -86,12 +100,14 @@ def score_recipe(
         device=encoded.device,
         reused=encoded.reused,
         vectors_key=encoded.key,
+        corpus_fit=corpus_fit,
+        token_corpus=inputs.token_corpus,
         recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
     )
-    if encoded.maps is not None:
-        save_maps(output / "whitening.safetensors", encoded.maps, run.provenance())
+    if maps is not None and inputs.post is not None:
+        save_maps(output / "whitening.safetensors", maps, run.provenance())
     if recipe is None:
-        leave_recipe(output / "recipe", config, inputs, maps)
+        leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)
     run.write(output)
     if logger:
         logger.log_metrics(run.metrics())
@@ -102,13 +118,19 @@ def score_recipe(
 
 
 def leave_recipe(
-    folder: Path, config: DictConfig, inputs: Inputs, maps: Mapping[str, Affine] | None
+    folder: Path,
+    config: DictConfig,
+    inputs: Inputs,
+    maps: Mapping[str, Affine] | None,
+    corpus_fit: Fit | None,
 ) -> None:
     """Write the recipe of a run, where it is one: a single map or none, parts that have a name."""
     if maps is not None and len(maps) > 1:
         log.info("No recipe is left: there are %d maps, one for each fit set.", len(maps))
         return
     name, affine = next(iter(maps.items())) if maps else ("", None)
+    counted = [inputs.token_corpus] if inputs.token_corpus else []
+    corpora = corpus_fit.corpora if corpus_fit else counted
     try:
         recipe = recipe_of(
             config,
@@ -117,7 +139,10 @@ def leave_recipe(
             max_length=inputs.max_length,
             post=inputs.post,
             affine=affine,
-            fit=f"{name}: {inputs.protocol.describe_fit(inputs.table)}",
+            fit=corpus_fit.words
+            if corpus_fit
+            else f"{name}: {inputs.protocol.describe_fit(inputs.table)}",
+            provenance=provenance_of(corpora),
         )
     except UserError as error:
         log.info("No recipe is left: %s", error)

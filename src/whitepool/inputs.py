@@ -13,19 +13,26 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from whitepool.cli import is_multirun
+from whitepool.data.corpus import Corpus
+from whitepool.data.corpus_config import check_corpus, load_corpus
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.pooling.estimated import is_estimated
+from whitepool.pooling.spec import describe
 from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
 from whitepool.recipe import Recipe
 from whitepool.recipe_run import head_identity, open_recipe_model, tokenize
+from whitepool.reuse import fingerprint
+from whitepool.token_counts import with_corpus
 from whitepool.whitening import Affine, PostProcess
 
 log = logging.getLogger(__name__)
 
+OPTIONS = ("layers", "block", "head", "normalize", "activation", "smoothing", "k", "fit_on")
 Select = Callable[[Sequence[Task]], Sequence[PairSet]]
 
 
@@ -61,11 +68,15 @@ class Inputs(Choice):
         plm: the frozen model.
         max_length: tokens per text.
         table: unique sentences and scored pairs.
+        corpus: what ``post`` is fitted on; None where that is sentences of the table.
+        token_corpus: what was read for the head's token weights; None where they need no corpus.
     """
 
     plm: FrozenPLM
     max_length: int
     table: SentenceTable
+    corpus: Corpus | None = None
+    token_corpus: dict[str, Any] | None = None
 
     def fixed_maps(self) -> dict[str, Affine] | None:
         """The map that was fitted before, for every fit set; None without one."""
@@ -97,6 +108,8 @@ def prepare(
 ) -> Inputs:
     """Load the model and data that ``config`` chooses, and check that all fits together.
 
+    Token weights that wait for a corpus are counted here.
+
     Args:
         config: composed from `conf/evaluate.yaml`.
         choice: of `choose`.
@@ -106,21 +119,37 @@ def prepare(
     Raises:
         UserError: something cannot be loaded, or the parts do not go together.
     """
+    given = load_corpus(config.corpus)
+    for_map = choice.post is not None and choice.protocol.fit_on == "corpus"
+    check_corpus(given, for_map=for_map, for_tokens=is_estimated(choice.pooling))
     tasks = instantiate(config.data, _convert_="all")
     plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
     plm.check(choice.pooling.needs)
     length = max_length(config, choice.protocol, plm) if recipe is None else recipe.max_length
+    pooling, token_corpus = with_corpus(choice.pooling, given, plm, length, config.window)
+    if token_corpus is not None:
+        weights = describe(pooling)[1]
+        assert weights is not None
+        arrays = fingerprint({"token_weights": weights.numpy()})
+        choice = replace(choice, pooling=pooling, head={**choice.head, "arrays": arrays})
     table = SentenceTable.build(
         tasks,
         lambda texts: (
             plm.tokenize(texts, length) if recipe is None else tokenize(plm, recipe, texts)
         ),
-        other_splits=choice.protocol.all_splits,
+        other_splits=choice.protocol.all_splits and not for_map,
         select=select(tasks),
     )
     choice.protocol.check(table)
     announce(table, choice, length)
-    return Inputs(**vars(choice), plm=plm, max_length=length, table=table)
+    return Inputs(
+        **vars(choice),
+        plm=plm,
+        max_length=length,
+        table=table,
+        corpus=given if for_map else None,
+        token_corpus=token_corpus,
+    )
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:
@@ -132,7 +161,7 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
     """
     content: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
     takes, name = content.pop("options"), content.pop("name")
-    for key in ("layers", "block", "head", "normalize", "activation", "k", "fit_on"):
+    for key in OPTIONS:
         if key in takes or key not in content:
             continue
         if (value := content.pop(key)) is not None:

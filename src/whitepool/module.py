@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from whitepool.data.datamodule import SentenceDataModule
+from whitepool.data.streaming import WeightedBatch
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
@@ -57,8 +58,7 @@ class SentenceEncoder(pl.LightningModule):
 
     def test_step(self, batch: Batch, index: int) -> Tensor:
         """Encode one batch and keep its vectors, (batch, dim)."""
-        parts = [self.pooling(states) for _, states in self.plm.states(batch, self.pooling.needs)]
-        vectors = torch.cat(parts)
+        vectors = self._encode(batch)
         self._waiting.append((batch.rows, vectors))
         logs = (index + 1) % self.trainer.log_every_n_steps == 0
         if logs or vectors.device.type == "cpu":  # fetching waits for all that a GPU has to do
@@ -66,6 +66,14 @@ class SentenceEncoder(pl.LightningModule):
         if logs:
             self._log_running()
         return vectors
+
+    def predict_step(self, batch: WeightedBatch, index: int) -> Tensor:
+        """Encode one batch of a corpus, (sentence, dim); nothing is kept."""
+        return self._encode(batch.batch)
+
+    def _encode(self, batch: Batch) -> Tensor:
+        needs = self.pooling.needs
+        return torch.cat([self.pooling(states) for _, states in self.plm.states(batch, needs)])
 
     def on_test_epoch_end(self) -> None:
         """Fetch what is still on the device."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from whitepool.data.table import SentenceTable
+from whitepool.data.table import FitOn, SentenceTable
 from whitepool.errors import UserError
 
 Aggregate = Literal["all", "mean", "wmean"]
-FitOn = Literal["subset", "task", "suite"]
 AGGREGATES: tuple[Aggregate, ...] = ("all", "mean", "wmean")
-FIT_ON: tuple[FitOn, ...] = ("subset", "task", "suite")
+FIT_ON: tuple[FitOn, ...] = ("subset", "task", "suite", "corpus")
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class EvalProtocol:
             ``mean`` of the sub-tasks' scores, ``wmean`` the same weighted by their pairs. On
             STS12 the three can differ by 20 points for one model.
         fit_on: which sentences whitening is fitted on.
-        all_splits: whether the task's other splits are fitted on too.
+        all_splits: whether the task's other splits are fitted on too; of no use with a corpus.
         max_length: tokens per text, or None for the model's own limit.
 
     Raises:
@@ -66,7 +65,8 @@ class EvalProtocol:
             "subset": f"each sub-task's own {split} sentences",
             "task": f"each task's {split} sentences",
             "suite": f"the {split} sentences of all tasks together",
+            "corpus": "a corpus",
         }[self.fit_on]
-        if self.all_splits and self.fit_on != "subset":
+        if self.all_splits and self.fit_on in ("task", "suite"):
             where += " and its other splits" if self.fit_on == "task" else " and other splits"
         return where

@@ -29,7 +29,7 @@ def is_recipe(folder: Path) -> bool:
 def save(recipe: Recipe, folder: Path) -> Path:
     """See `Recipe.save`."""
     folder = folder.expanduser().absolute()
-    _check_target(folder)
+    check_target(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
@@ -43,7 +43,7 @@ def save(recipe: Recipe, folder: Path) -> Path:
     return folder
 
 
-def _check_target(folder: Path) -> None:
+def check_target(folder: Path) -> None:
     """Refuse to replace what is not a recipe, or a recipe with files of the user's beside it."""
     if not folder.exists() and not folder.is_symlink():
         return

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from whitepool.data.table import SentenceTable
+from whitepool.fit import Fit
 from whitepool.protocol import EvalProtocol
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Affine
@@ -47,6 +48,8 @@ class Run:
     reused: bool = False
     vectors_key: str | None = None
     recipe_fit: str | None = None  # what the map of a recipe was fitted on, if that was applied
+    corpus_fit: Fit | None = None  # of whitening.fit_on=corpus
+    token_corpus: dict[str, Any] | None = None  # what the head's token weights were counted on
 
     @cached_property
     def headline(self) -> Row:
@@ -71,9 +74,11 @@ class Run:
 
     def fitted_on(self) -> str:
         """Which sentences the maps were fitted on, in words."""
-        return (
-            self.protocol.describe_fit(self.table) if self.recipe_fit is None else self.recipe_fit
-        )
+        if self.corpus_fit is not None:
+            return self.corpus_fit.words
+        if self.recipe_fit is not None:
+            return self.recipe_fit
+        return self.protocol.describe_fit(self.table)
 
     def provenance(self) -> dict[str, Any]:
         """What is kept beside fitted maps."""
@@ -81,6 +86,7 @@ class Run:
             **self.recipe(),
             "fit_on": self.protocol.fit_on,
             "all_splits": self.protocol.all_splits,
+            **({"corpora": self.corpus_fit.corpora} if self.corpus_fit else {}),
             "covariance": "n - 1",
             "versions": versions(),
         }
@@ -100,11 +106,13 @@ class Run:
             else {
                 "on": self.fitted_on(),
                 "from_recipe": self.recipe_fit is not None,
+                **({"corpora": self.corpus_fit.corpora} if self.corpus_fit else {}),
                 "sets": {
                     name: {"vectors": m.count, "rank": m.rank, "k": m.basis.shape[1]}
                     for name, m in self.maps.items()
                 },
             },
+            **({"token_weights": self.token_corpus} if self.token_corpus else {}),
             **describe(self.table),
             "seconds": round(self.encode_seconds, 3),
             "sentences_per_second": None if self.speed is None else round(self.speed, 1),

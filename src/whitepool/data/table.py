@@ -13,6 +13,7 @@ from whitepool.data.pairs import PairSet, Task
 from whitepool.errors import UserError
 
 Rows = NDArray[np.int64]
+FitOn = Literal["subset", "task", "suite", "corpus"]
 Tokenize = Callable[[Sequence[str]], tuple[list[tuple[int, ...]], list[bool]]]
 
 
@@ -132,12 +133,15 @@ class SentenceTable:
         """Whether each row has no token, (row,)."""
         return np.array([not sequence for sequence in self.ids])
 
-    def fit_sets(self, fit_on: Literal["subset", "task", "suite"]) -> dict[str, NDArray[np.int64]]:
+    def fit_sets(self, fit_on: FitOn) -> dict[str, NDArray[np.int64]]:
         """How often each row occurs in each fit set, (row,); blank sentences are left out.
 
         ``subset`` fits each scored set on itself, ``task`` each on all of its task, ``suite`` all
-        on everything. The other splits count with ``task`` and ``suite``.
+        on everything. The other splits count with ``task`` and ``suite``. ``corpus``, which is
+        one fit set for all, has no sentence of the table, so there is no count of it.
         """
+        if fit_on == "corpus":
+            return {}
         members: dict[str, list[Rows]] = {}
         for s in self.scored:
             members.setdefault(self.fit_set_of(s, fit_on), []).append(s.pairs)
@@ -153,6 +157,6 @@ class SentenceTable:
         }
 
     @staticmethod
-    def fit_set_of(scored: ScoredSet, fit_on: Literal["subset", "task", "suite"]) -> str:
+    def fit_set_of(scored: ScoredSet, fit_on: FitOn) -> str:
         """Name of the fit set that serves a scored set."""
-        return {"subset": scored.name, "task": scored.task, "suite": "suite"}[fit_on]
+        return {"subset": scored.name, "task": scored.task}.get(fit_on, fit_on)

@@ -1,0 +1,183 @@
+"""One pass of a frozen encoder over a corpus: the moments of its vectors, whatever its size."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from omegaconf import DictConfig
+from torch import Tensor
+
+from whitepool.data.corpus import Corpus, Text
+from whitepool.data.streaming import CorpusStream, WeightedBatch
+from whitepool.encoding import make_trainer
+from whitepool.errors import UserError
+from whitepool.fit import Fit, fit_moments
+from whitepool.module import SentenceEncoder
+from whitepool.moments import Moments
+from whitepool.whitening import PostProcess
+
+log = logging.getLogger(__name__)
+
+
+class CorpusMoments(pl.Callback):
+    """Accumulates the moments of all vectors of a predict pass over a `CorpusStream`.
+
+    Args:
+        chunk: vectors gathered before the moments are updated, which costs O(dim^2) a time.
+
+    Attributes:
+        moments: after the pass; None where no text came.
+    """
+
+    def __init__(self, chunk: int = 2048) -> None:
+        self.chunk = chunk
+        self.moments: Moments | None = None
+        self._waiting: list[tuple[Tensor, Tensor, tuple[Text, ...]]] = []
+
+    def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Forget what an earlier pass left."""
+        self.moments, self._waiting = None, []
+
+    def on_predict_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Tensor | Mapping[str, Any] | None,
+        batch: WeightedBatch,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Take in the vectors of a batch."""
+        assert isinstance(outputs, Tensor)
+        self._waiting.append((outputs, batch.weight, batch.texts))
+        if sum(len(vectors) for vectors, *_ in self._waiting) >= self.chunk:
+            self._flush()
+
+    def on_predict_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Take in what is still waiting."""
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        vectors, weights, texts = zip(*self._waiting, strict=True)
+        self._waiting = []
+        x, weight = torch.cat(vectors), torch.cat(weights)
+        if x.device.type == "mps":  # has no float64
+            x, weight = x.cpu(), weight.cpu()
+        finite = torch.isfinite(x).all(1)
+        if not finite.all():
+            bad = [text for part in texts for text in part][int((~finite).nonzero()[0])]
+            raise UserError(
+                f"{bad.where}: the vector of {bad.text[:60]!r} is not finite: use "
+                "trainer.precision=32-true, or look for a fault in the model's weights."
+            )
+        if self.moments is None:
+            self.moments = Moments(x.shape[1], x.device)
+        self.moments.update(x, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What a pass over a corpus gave.
+
+    Attributes:
+        moments: of all its vectors, on the CPU.
+        description: what was read, see `Reading.describe`, and how many texts were cut.
+        seconds: how long it took.
+        device: where the model ran.
+    """
+
+    moments: Moments
+    description: dict[str, Any]
+    seconds: float
+    device: str
+
+
+def corpus_moments(
+    config: DictConfig,
+    encoder: SentenceEncoder,
+    corpus: Corpus,
+    max_length: int,
+    *,
+    folder: Path,
+    logger: Any = False,
+) -> Pass:
+    """Encode a corpus and keep nothing but the moments.
+
+    Args:
+        config: with ``trainer``, ``batch_tokens`` and ``window``.
+        encoder: the frozen model and its head.
+        corpus: the texts.
+        max_length: tokens per text.
+        folder: Lightning's.
+        logger: Lightning's.
+
+    Raises:
+        UserError: a fault in the corpus, no text in it, a vector that is not finite.
+        KeyboardInterrupt: Ctrl-C, which Lightning would make an exit of its own.
+    """
+    stream = CorpusStream(
+        corpus,
+        lambda texts: encoder.plm.tokenize(texts, max_length),
+        batch_tokens=config.batch_tokens,
+        window=config.window,
+    )
+    callback = CorpusMoments()
+    trainer = make_trainer(config, logger, folder, callback)
+    started = time.perf_counter()
+    try:
+        trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
+    except SystemExit as exit:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from exit
+        raise
+    seconds = time.perf_counter() - started
+    if callback.moments is None:
+        raise UserError(f"corpus={corpus.name} has no text but blank ones: give one with text.")
+    description = {**stream.reading.describe(), "truncated": stream.truncated}
+    announce(description, max_length, seconds)
+    moments = Moments(callback.moments.dim).merge(callback.moments)  # brings it to the CPU
+    return Pass(moments, description, seconds, str(encoder.device))
+
+
+def announce(description: Mapping[str, Any], max_length: int, seconds: float) -> None:
+    """Say what was read, and what is odd about it."""
+    used, limit = description["texts"], description["limit"]
+    log.info(
+        "%s texts of corpus %s in %.1f s%s",
+        f"{used:,}",
+        description["corpus"],
+        seconds,
+        f" (a sample of {description['read'] - description['blank']:,})"
+        if limit is not None and used == limit
+        else "",
+    )
+    if limit is not None and used < limit:
+        log.warning("corpus.limit=%d, but there are only %d texts: all are used.", limit, used)
+    if description["blank"]:
+        log.warning("%s texts are blank and left out.", f"{description['blank']:,}")
+    if description["truncated"]:
+        log.warning("%d texts are cut to %d tokens.", description["truncated"], max_length)
+
+
+def fit_on_corpus(
+    config: DictConfig,
+    encoder: SentenceEncoder,
+    post: PostProcess,
+    corpus: Corpus,
+    max_length: int,
+    *,
+    folder: Path,
+    logger: Any = False,
+) -> Fit:
+    """Fit a step on a corpus; arguments and errors as of `corpus_moments`."""
+    new = corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)
+    return fit_moments(post, new.moments, [new.description], new.seconds)

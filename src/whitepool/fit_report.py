@@ -1,0 +1,64 @@
+"""What a fit leaves for a reader: a table on the terminal, and fit.json."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from whitepool.fit import Fit
+from whitepool.recipe import Recipe
+from whitepool.report import versions
+from whitepool.schema import plain
+from whitepool.spectrum import SHARES
+
+SCHEMA = 1
+
+
+def write(recipe: Recipe, fit: Fit | None, folder: Path) -> None:
+    """Write fit.json."""
+    content = plain(recipe)
+    del content["arrays"]
+    result: dict[str, Any] = {"schema": SCHEMA, "recipe": content, "fit": None}
+    if fit is not None:
+        result["fit"] = {
+            **asdict(fit.spectrum),
+            "kept": fit.affine.basis.shape[1],
+            "corpora": fit.corpora,
+            "seconds": round(fit.seconds, 3),
+        }
+    result["versions"] = versions()
+    text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / "fit.json").write_text(text + "\n", encoding="utf-8")
+
+
+def show(recipe: Recipe, fit: Fit | None, target: Path, folder: Path) -> None:
+    """Print what was fitted, and where it is."""
+    console = Console(highlight=False, markup=False)
+    if fit is not None:
+        s = fit.spectrum
+        table = Table(
+            title=f"{recipe.model.name}: {fit.words}",
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+        )
+        cells = {
+            "n": f"{s.count:,.0f}",
+            "d": str(s.dim),
+            "effective rank": str(s.rank),
+            "condition number": f"{s.condition:.3g}",
+            **{f"{100 * x:g} %": str(n) for x, n in zip(SHARES, s.directions, strict=True)},
+            "k": str(fit.affine.basis.shape[1]),
+        }
+        for name in cells:
+            table.add_column(name, justify="right")
+        table.add_row(*cells.values())
+        console.print()
+        console.print(table)
+        console.print(f"Moments: {folder / 'moments.safetensors'}", soft_wrap=True)
+    console.print(f"Recipe: {target.absolute()}", soft_wrap=True)

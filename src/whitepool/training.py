@@ -1,0 +1,169 @@
+"""One fit, from a composed configuration to a recipe folder: `train.py` in order."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
+
+from whitepool import fit_report
+from whitepool.corpus_pass import corpus_moments
+from whitepool.data.corpus import Corpus
+from whitepool.data.corpus_config import load_corpus
+from whitepool.errors import UserError
+from whitepool.fit import fit_moments, provenance_of
+from whitepool.inputs import load_model, max_length, options, quiet_libraries
+from whitepool.module import SentenceEncoder
+from whitepool.moments_file import merged, save_moments
+from whitepool.plm import FrozenPLM
+from whitepool.pooling import Pooling
+from whitepool.pooling.estimated import is_estimated
+from whitepool.pooling.spec import Linear, Max, PoolingSpec, describe
+from whitepool.protocol import EvalProtocol
+from whitepool.recipe_folder import check_target
+from whitepool.recipe_run import recipe_of
+from whitepool.report import versions
+from whitepool.schema import plain
+from whitepool.states import resolve_layer
+from whitepool.token_counts import with_corpus
+from whitepool.tracking import tracked
+from whitepool.whitening import PostProcess
+
+log = logging.getLogger(__name__)
+
+
+def train(config: DictConfig) -> float:
+    """Fit on a corpus, and keep the recipe and its moments; returns how many texts were fitted on.
+
+    Args:
+        config: what `conf/train.yaml` composes to.
+
+    Raises:
+        UserError: something cannot be loaded, the parts do not go together, or nothing to fit on.
+    """
+    quiet_libraries()
+    folder = Path(config.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    target = Path(config.output or folder / "recipe").expanduser()
+    check_target(target)
+    resume_from = (
+        [config.resume_from] if isinstance(config.resume_from, str) else config.resume_from
+    )
+    resumed = [Path(path).expanduser() for path in resume_from or ()]
+    with tracked(config, folder) as logger:
+        post = _post_process(config)
+        corpus = load_corpus(config.corpus)
+        pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
+        _check_sources(config, post, pooling, corpus, resumed)
+        protocol: EvalProtocol = instantiate(config.protocol)
+        plm = load_model(config)
+        length = max_length(config, protocol, plm)
+        pooling, counted = with_corpus(pooling, corpus, plm, length, config.window)
+        encoder = SentenceEncoder(plm, pooling)
+        spec, token_weights = describe(pooling)
+        vectors = identity(plm, spec, token_weights, length)
+
+        fit = None
+        if post is not None:
+            moments, corpora = merged(resumed, vectors) if resumed else (None, [])
+            seconds = 0.0
+            if corpus is not None:
+                new = corpus_moments(config, encoder, corpus, length, folder=folder, logger=logger)
+                moments = new.moments if moments is None else moments.merge(new.moments)
+                corpora, seconds = [*corpora, new.description], new.seconds
+            assert moments is not None
+            warn_of_repeats(corpora)
+            fit = fit_moments(post, moments, corpora, seconds)
+            provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
+            save_moments(folder / "moments.safetensors", moments, provenance)
+        recipe = recipe_of(
+            config,
+            plm,
+            pooling,
+            max_length=length,
+            post=post,
+            affine=fit.affine if fit else None,
+            fit=fit.words if fit else "",
+            provenance=provenance_of(fit.corpora if fit else [counted] if counted else []),
+        )
+        recipe.save(target)
+        fit_report.write(recipe, fit, folder)
+        if logger and fit:
+            logger.log_metrics(fit.metrics())
+            logger.save()
+        fit_report.show(recipe, fit, target, folder)
+    return fit.spectrum.count if fit else float("nan")
+
+
+def _post_process(config: DictConfig) -> PostProcess | None:
+    """What is fitted; None for ``whitening=off``."""
+    if config.whitening.fit_on not in (None, "corpus"):
+        raise UserError(
+            f"train.py fits on corpus= and takes no whitening.fit_on={config.whitening.fit_on}: "
+            "leave it out, or fit on the sentences of data= with corpus=pairs."
+        )
+    step = options(config.whitening, "whitening")
+    return instantiate(step, _convert_="all") if "_target_" in step else None
+
+
+def _check_sources(
+    config: DictConfig,
+    post: PostProcess | None,
+    pooling: Pooling,
+    corpus: Corpus | None,
+    resumed: Sequence[Path],
+) -> None:
+    """See that there is something to fit, and something to fit it on."""
+    if post is not None and corpus is None and not resumed:
+        raise UserError(
+            f"whitening={config.whitening.name} has nothing to be fitted on: choose a corpus, as "
+            "corpus=text corpus.path=FILE, or moments, as resume_from=FILE."
+        )
+    if is_estimated(pooling) and resumed:
+        raise UserError(
+            f"pooling={config.pooling.name} has weights of its own for each corpus, so its moments "
+            "do not add up: leave resume_from= out, and give all texts as one corpus."
+        )
+    if post is None and (resumed or (corpus is not None and not is_estimated(pooling))):
+        what = "resume_from=" if resumed else f"corpus={config.corpus.name}"
+        raise UserError(f"{what} is of no use with whitening=off: leave one of them out.")
+
+
+def identity(
+    plm: FrozenPLM, spec: PoolingSpec, token_weights: Tensor | None, length: int
+) -> dict[str, Any]:
+    """What the vectors are: plain values that are equal where vectors may be counted together."""
+    found = plm.provenance
+    content = plain(spec)
+    if isinstance(spec, Linear | Max):  # -1 and 12 may be the same layer
+        content["layers"] = [resolve_layer(layer, plm.depth) for layer in spec.layers]
+    by_weights = {"sha256": found["sha256"]}
+    by_name = {"id": found["id"], "revision": found["revision"]}
+    return {
+        "model": by_weights if found["sha256"] else by_name,
+        "dtype": found["dtype"],
+        "pooling": content,
+        "token_weights": None if token_weights is None else digest(token_weights),
+        "max_length": length,
+    }
+
+
+def digest(array: Tensor) -> str:
+    """Hexadecimal sha256 of an array's float64 values."""
+    return hashlib.sha256(array.double().cpu().numpy().tobytes()).hexdigest()
+
+
+def warn_of_repeats(corpora: Sequence[Mapping[str, Any]]) -> None:
+    """Say where the same texts were taken in twice."""
+    for sha256, times in Counter(c["sha256"] for c in corpora).items():
+        if times > 1:
+            name = next(c["corpus"] for c in corpora if c["sha256"] == sha256)
+            log.warning("The same texts of corpus %s were taken in %d times.", name, times)
