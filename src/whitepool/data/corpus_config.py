@@ -26,5 +26,7 @@ def load_corpus(config: DictConfig) -> Corpus | None:
                 f"corpus.limit={limit} has nothing to sample: choose a corpus, as corpus=text."
             )
         return None
+    for key in sorted(OmegaConf.missing_keys(config)):
+        raise UserError(f"corpus.{key} has no value: give corpus.{key}=…")
     corpus: Corpus = instantiate(content, _convert_="all")
     return replace(corpus, name=name, limit=limit, seed=seed)
