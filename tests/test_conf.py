@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,14 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
 
+from whitepool.analysis.run import Grids
+from whitepool.analysis.table1 import ROWS, TASKS, WHITENED
 from whitepool.data.corpus_config import load_corpus
+from whitepool.encoding import open_store
 from whitepool.inputs import options
+from whitepool.pooling import LinearPooling, Uniform
+from whitepool.size import parse_size
+from whitepool.whitening import Whitening
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 PUBLISHED = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}
@@ -99,6 +106,17 @@ def test_loggers(logger: str) -> None:
     assert composed(f"logger={logger}").logger.name == logger
 
 
+@pytest.mark.parametrize("cache", choices("cache"))
+def test_caches(cache: str) -> None:
+    assert (open_store(composed(f"cache={cache}").cache) is None) == (cache == "off")
+
+
+def test_vectors_are_kept_unless_it_is_said_otherwise() -> None:
+    store = open_store(composed().cache)
+    assert store is not None
+    assert store.max_size == 4 * 1024**3
+
+
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_experiments(experiment: str) -> None:
     config = composed(f"experiment={experiment}", "model=bert")
@@ -107,6 +125,30 @@ def test_experiments(experiment: str) -> None:
     for override in content.get("defaults", []):
         for key, value in override.items():
             assert config[key.removeprefix("override /")].name == value
+
+
+@pytest.mark.parametrize("analysis", choices("analysis"))
+def test_analyses(analysis: str) -> None:
+    config = composed(f"analysis={analysis}").analysis
+    assert config.name == analysis
+    everything = [name for name in choices("analysis") if name not in ("none", "all")]
+    wanted = {"none": [], "all": everything}.get(analysis, [analysis])
+    assert sorted(config.grids) == wanted
+    if wanted:
+        inputs: Any = SimpleNamespace(pooling=LinearPooling(Uniform(), [-1]), post=Whitening())
+        assert list(Grids(config, inputs).analyses) == list(config.grids)
+        assert parse_size(config.max_memory, "analysis.max_memory") == 4 * 2**30
+
+
+def test_published_values_are_of_models_that_can_be_chosen() -> None:
+    grids = composed("analysis=table1").analysis.grids
+    assert set(grids.table1.published) <= set(choices("model"))
+    for rows in grids.table1.published.values():
+        assert set(rows) == {*ROWS.values(), WHITENED}
+        for values in rows.values():
+            assert set(values) == {*TASKS, "avg"}
+            mean = sum(value for task, value in values.items() if task != "avg") / 7
+            assert mean == pytest.approx(values["avg"], abs=0.011)
 
 
 def test_options_of_a_choice_that_takes_them_survive() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from whitepool.correlation import bootstrap, interval, pearson, rank, spearman
+from whitepool import correlation
+from whitepool.correlation import (
+    bootstrap,
+    interval,
+    pearson,
+    pearson_many,
+    rank,
+    spearman,
+    spearman_many,
+)
 
 TIED = st.integers(-3, 3).map(float)
 ANY = st.floats(-1e6, 1e6, width=32)
@@ -77,6 +87,76 @@ def test_spearman_ignores_increasing_maps(
 def test_undefined_is_nan(x: list[float], y: list[float]) -> None:
     assert math.isnan(spearman(x, y))
     assert math.isnan(pearson(x, y))
+
+
+@given(
+    st.lists(st.tuples(TIED, TIED | ANY, st.integers(-4, 4), ANY), min_size=2, max_size=40),
+    st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_many_equal_one_at_a_time_and_scipy(rows: list[tuple[float, ...]], rounds: bool) -> None:
+    """Values of few decimals are packed with the gold ranks and sorted, others are not."""
+    x = np.array(rows).T / 3
+    x = np.round(x, 12) if rounds else x
+    gold = np.array([row[2] for row in rows], dtype=float)
+    found = spearman_many(x, gold)
+    for row, value in zip(x, found, strict=True):
+        assert value == pytest.approx(spearman(row, gold), abs=1e-12, nan_ok=True)
+        if len(set(row)) > 1 and len(set(gold)) > 1:
+            assert value == pytest.approx(stats.spearmanr(row, gold).statistic, abs=1e-12)
+        else:
+            assert math.isnan(value)
+    wanted = [pearson(row, gold) for row in x]
+    assert pearson_many(x, gold) == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 200), st.integers(1, 9))
+@settings(max_examples=50, deadline=None)
+def test_many_do_not_depend_on_chunks_or_order(seed: int, chunk: int, levels: int) -> None:
+    generator = np.random.default_rng(seed)
+    x = np.round(generator.normal(size=(11, 37)) * levels) / 7
+    gold = generator.integers(0, 5, 37).astype(float)
+    whole = spearman_many(x, gold)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(correlation, "_CHUNK", chunk)
+        assert np.array_equal(spearman_many(x, gold), whole, equal_nan=True)
+        again = pearson_many(x, gold)
+    assert np.array_equal(again, pearson_many(x, gold), equal_nan=True)
+    order = generator.permutation(37)
+    assert np.array_equal(spearman_many(x[:, order], gold[order]), whole, equal_nan=True)
+    assert np.array_equal(spearman_many(-x, gold), -whole, equal_nan=True)
+
+
+@pytest.mark.parametrize("decimals", [2, 12, 16])
+def test_many_of_real_size_equal_scipy(decimals: int) -> None:
+    generator = np.random.default_rng(5)
+    gold = generator.integers(0, 26, 18_850) / 5
+    x = np.round(np.tanh(gold / 9 + generator.normal(size=(3, len(gold)))), decimals)
+    wanted = [stats.spearmanr(row, gold).statistic for row in x]
+    assert spearman_many(x, gold) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_many_with_heavy_ties_do_not_overflow() -> None:
+    x = np.zeros((2, 1_000_000))
+    x[0, -1] = x[1, : len(x[0]) // 2] = 1.0
+    gold = np.arange(1_000_000.0)
+    wanted = [stats.spearmanr(row, gold).statistic for row in x]
+    assert spearman_many(x, gold) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_many_beyond_63_bits_are_taken_one_at_a_time() -> None:
+    gold = np.arange(2.0**20 + 1)
+    assert spearman_many([-gold, gold], gold) == pytest.approx([-1.0, 1.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("many", [spearman_many, pearson_many])
+def test_undefined_among_many_is_nan(many: Callable[..., np.ndarray]) -> None:
+    constant = many([[0.1] * 7, range(7), [math.nan, *range(6)]], np.arange(7.0))
+    assert np.isnan(constant).tolist() == [True, False, True]
+    assert np.isnan(many([range(7)], np.ones(7))).tolist() == [True]
+    assert np.isnan(many(np.ones((2, 1)), [1.0])).tolist() == [True, True]
+    assert np.isnan(many(np.ones((2, 0)), [])).tolist() == [True, True]
+    assert many(np.ones((0, 3)), [1.0, 2.0, 3.0]).shape == (0,)
 
 
 def test_bootstrap_equals_drawing_and_ranking_again() -> None:

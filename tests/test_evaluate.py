@@ -19,7 +19,7 @@ from scipy import stats
 
 from whitepool.whitening import load_maps
 
-from tiny import WORDS, make_checkpoint
+from tiny import make_checkpoint
 
 SCRIPT = Path(__file__).resolve().parents[1] / "evaluate.py"
 Run = subprocess.CompletedProcess[str]
@@ -38,22 +38,6 @@ def command(folder: Path, *overrides: str, **environment: str) -> Run:
         timeout=1500,
         check=False,
     )
-
-
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 60 pairs whose score is their share of common words."""
-    import random
-
-    draw = random.Random(0)
-    path = tmp_path_factory.mktemp("pairs") / "mine.tsv"
-    lines = ["sentence1\tsentence2\tscore"]
-    for _ in range(60):
-        a = draw.sample(WORDS, 5)
-        b = draw.sample(a, draw.randint(0, 5)) + draw.sample(WORDS, 2)
-        lines.append(f"{' '.join(a)}\t{' '.join(b)}\t{len(set(a) & set(b))}")
-    path.write_text("\n".join([*lines, "\ta dog\t1", ""]), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +170,25 @@ def test_multirun_leaves_a_folder_per_job_and_a_summary(
     assert "pooling=ditto whitening=pca" in run.stdout
 
 
+def test_a_multirun_of_analyses_is_summed_up_by_their_headlines(
+    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    run = command(
+        tmp_path, "-m", "analysis=table1,all", "model=bert", f"model.path={checkpoint('bert')}",
+        "data=pairs", f"data.path={pairs}",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    (summary,) = tmp_path.glob("multirun/*/*/summary.csv")
+    with summary.open(newline="", encoding="utf-8") as file:
+        jobs = list(csv.DictReader(file))
+    assert [job["status"] for job in jobs] == ["done", "done"]
+    for job in jobs:
+        content = json.loads((summary.parent / job["job"] / "results.json").read_text())
+        assert float(job["score"]) == content["headline"]["value"]
+    assert "bert, layers: best 8 of 25, Spearman x100 on mine, all" in run.stdout
+    assert (summary.parent / "1" / "csv" / "metrics.csv").read_text().count("layers/best") == 1
+
+
 def test_a_failing_job_does_not_take_the_others_down(
     tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
 ) -> None:
@@ -228,6 +231,10 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
         (["pooling=cls", "pooling.head=3"], "pooling=cls takes no pooling.head"),
         (["whitening=off", "whitening.k=3"], "whitening=off takes no whitening.k"),
         (["pooling=ditto"], "give pooling.block= and pooling.head="),
+        (["analysis=nope"], "there is no analysis=nope: choose one of all, layers, none, table1"),
+        (["analysis.max_memory=1GiB"], "there is no setting analysis.max_memory"),
+        (["analysis=layers", "analysis.max_sise=2"], "did you mean analysis.max_size?"),
+        (["analysis=layers", "pooling=max", "model=bert"], "analysis=layers mixes the layers of"),
         (["whitening.k=0"], "give a whole number from 1"),
         (["model=local"], "no model was given: pass model.path=FOLDER"),
         (["model.path=/nowhere"], "model folder /nowhere does not exist"),
@@ -280,7 +287,13 @@ def test_full_error_shows_the_traceback(tmp_path: Path) -> None:
 def test_help_lists_groups_and_examples(tmp_path: Path) -> None:
     run = command(tmp_path, "--help")
     assert run.returncode == 0
-    for text in ("pooling: avg, cls", "whitening: off, pca", "python evaluate.py model=roberta"):
+    for text in (
+        "pooling: avg, cls",
+        "whitening: off, pca",
+        "cache: off, on",
+        "max_size: 4GiB",
+        "python evaluate.py model=roberta",
+    ):
         assert text in run.stdout
 
 
@@ -298,9 +311,10 @@ def test_csv_and_no_logger_never_import_wandb(
     tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
 ) -> None:
     (tmp_path / "wandb.py").write_text("raise ImportError('wandb was imported')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     for logger in ("csv", "none"):
         run = command(
             tmp_path, f"logger={logger}", "model=bert", f"model.path={checkpoint('bert')}",
-            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=str(tmp_path),
+            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=path,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr

@@ -7,17 +7,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
-from hydra.utils import instantiate
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import RichProgressBar
+from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool.data.corpus import Corpus, Text
 from whitepool.data.streaming import CorpusStream, WeightedBatch
+from whitepool.encoding import make_trainer
 from whitepool.errors import UserError
 from whitepool.fit import Fit, fit_moments
 from whitepool.module import SentenceEncoder
@@ -109,7 +109,7 @@ def corpus_moments(
     max_length: int,
     *,
     folder: Path,
-    logger: Any = False,
+    logger: Logger | Literal[False] = False,
 ) -> Pass:
     """Encode a corpus and keep nothing but the moments.
 
@@ -132,13 +132,7 @@ def corpus_moments(
         window=config.window,
     )
     callback = CorpusMoments()
-    trainer: pl.Trainer = instantiate(
-        config.trainer,
-        precision="32-true",  # the model is loaded in its own precision, the rest is not cast
-        logger=logger,
-        callbacks=[callback, *progress(config.trainer)],
-        default_root_dir=folder,
-    )
+    trainer = make_trainer(config, logger, folder, callback)
     started = time.perf_counter()
     try:
         trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
@@ -175,11 +169,6 @@ def announce(description: Mapping[str, Any], max_length: int, seconds: float) ->
         log.warning("%d texts are cut to %d tokens.", description["truncated"], max_length)
 
 
-def progress(trainer: DictConfig) -> list[pl.Callback]:
-    """A progress bar, unless it is turned off."""
-    return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []
-
-
 def fit_on_corpus(
     config: DictConfig,
     encoder: SentenceEncoder,
@@ -188,7 +177,7 @@ def fit_on_corpus(
     max_length: int,
     *,
     folder: Path,
-    logger: Any = False,
+    logger: Logger | Literal[False] = False,
 ) -> Fit:
     """Fit a step on a corpus; arguments and errors as of `corpus_moments`."""
     new = corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)

@@ -1,26 +1,27 @@
-"""One evaluation, from a composed configuration to a folder of results."""
+"""From a composed configuration to a folder of results: one recipe, or a grid of them."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
-import pytorch_lightning as pl
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.loggers import Logger
 
 from whitepool import report, scores
-from whitepool.callbacks import WhiteningCallback
-from whitepool.corpus_pass import fit_on_corpus, progress
-from whitepool.data.datamodule import SentenceDataModule
+from whitepool.analysis.run import Grids, analyse
+from whitepool.corpus_pass import fit_on_corpus
+from whitepool.encoding import encode, make_trainer, open_store
 from whitepool.errors import UserError
 from whitepool.fit import Fit, provenance_of
-from whitepool.inputs import Inputs, prepare, quiet_libraries
+from whitepool.inputs import Inputs, choose, prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.recipe import Recipe
 from whitepool.recipe_run import follow, recipe_of
+from whitepool.reuse import Store
 from whitepool.tracking import tracked
 from whitepool.whitening import Affine, save_maps
 
@@ -28,81 +29,97 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(config: DictConfig) -> float:
-    """Encode, whiten, score, and write the results; returns the headline score.
+    """Do what the configuration asks for and write the results; returns the headline score.
 
     Args:
         config: what `conf/evaluate.yaml` composes to.
 
     Returns:
-        Spearman x100 under the protocol's aggregate: post-processed unless whitening is off, the
-        mean over tasks if there are several.
+        Spearman x100 of the recipe, see `score_recipe`, or of the best of a grid, see `analyse`.
     """
     quiet_libraries()
+    store = open_store(config.cache)
     recipe = Recipe.load(config.recipe) if config.recipe is not None else None
     config = config if recipe is None else follow(config, recipe)
     output = Path(config.output_dir)
     output.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, output / "config.yaml", resolve=True)
     with tracked(config, output) as logger:
-        inputs = prepare(config, recipe)
-        protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
-        encoder = SentenceEncoder(plm, inputs.pooling)
-        data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-        corpus_fit = None
-        if inputs.post and inputs.corpus:
-            corpus_fit = fit_on_corpus(
-                config,
-                encoder,
-                inputs.post,
-                inputs.corpus,
-                inputs.max_length,
-                folder=output,
-                logger=logger,
+        choice = choose(config, recipe)
+        grids = Grids(config.analysis, choice)
+        if grids and choice.corpus:
+            raise UserError(
+                f"analysis={config.analysis.name} works on the sentences of data= alone: leave "
+                f"corpus={config.corpus.name} out."
             )
-        whitening = None
-        if inputs.post and not inputs.corpus:
-            whitening = WhiteningCallback(inputs.post, protocol.fit_on)
-        trainer: pl.Trainer = instantiate(
-            config.trainer,
-            precision="32-true",  # the model is loaded in its own precision, the rest is not cast
-            logger=logger,
-            callbacks=[*([whitening] if whitening else []), *progress(config.trainer)],
-            default_root_dir=output,
-        )
-        started = time.perf_counter()
-        trainer.test(encoder, datamodule=data, verbose=False)
-        seconds = time.perf_counter() - started
+        inputs = prepare(config, choice, recipe, grids.select)
+        if grids:
+            trainer = make_trainer(config, logger, output)
+            return analyse(config, grids, inputs, trainer, logger, output)
+        return score_recipe(config, inputs, recipe, store, logger, output)
 
-        maps = whitening.maps if whitening else inputs.fixed_maps()
-        if corpus_fit:
-            maps = {"corpus": corpus_fit.affine}
-        by_stage = scores.cosines(table, encoder.vectors, maps, protocol)
-        result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
-        run = report.Run(
-            config=OmegaConf.to_container(config, resolve=True),
-            protocol=protocol,
-            model={"name": plm.name, **plm.provenance},
-            max_length=inputs.max_length,
-            table=table,
-            scores=result,
-            maps=maps,
-            encode_seconds=seconds,
-            device=str(encoder.device),
-            corpus_fit=corpus_fit,
-            token_corpus=inputs.token_corpus,
-            recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
+
+def score_recipe(
+    config: DictConfig,
+    inputs: Inputs,
+    recipe: Recipe | None,
+    store: Store | None,
+    logger: Logger | Literal[False],
+    output: Path,
+) -> float:
+    """Encode, whiten and score one recipe, the loaded ``recipe`` where there is one.
+
+    Returns:
+        Spearman x100 under the protocol's aggregate: post-processed unless whitening is off, the
+        mean over tasks if there are several.
+    """
+    protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
+    corpus_fit = None
+    if inputs.post and inputs.corpus and protocol.fit_on == "corpus":
+        encoder = SentenceEncoder(plm, inputs.pooling)
+        corpus_fit = fit_on_corpus(
+            config,
+            encoder,
+            inputs.post,
+            inputs.corpus,
+            inputs.max_length,
+            folder=output,
+            logger=logger,
         )
-        if maps is not None and inputs.post is not None:
-            save_maps(output / "whitening.safetensors", maps, run.provenance())
-        if recipe is None:
-            leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)
-        run.write(output)
-        if logger:
-            logger.log_metrics(run.metrics())
-            logger.save()
-        run.log_table(logger)
-        report.show(run, output)
-        return run.headline.value
+    on_table = replace(inputs, post=None) if corpus_fit else inputs
+    encoded = encode(config, on_table, store, logger=logger, folder=output)
+    maps = inputs.fixed_maps() or encoded.maps
+    if corpus_fit:
+        maps = {"corpus": corpus_fit.affine}
+    by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
+    result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
+    run = report.Run(
+        config=OmegaConf.to_container(config, resolve=True),
+        protocol=protocol,
+        model={"name": plm.name, **plm.provenance},
+        max_length=inputs.max_length,
+        table=table,
+        scores=result,
+        maps=maps,
+        encode_seconds=encoded.seconds,
+        device=encoded.device,
+        reused=encoded.reused,
+        vectors_key=encoded.key,
+        corpus_fit=corpus_fit,
+        token_corpus=inputs.token_corpus,
+        recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
+    )
+    if maps is not None and recipe is None:
+        save_maps(output / "whitening.safetensors", maps, run.provenance())
+    if recipe is None:
+        leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)
+    run.write(output)
+    if logger:
+        logger.log_metrics(run.metrics())
+        logger.save()
+    run.log_table(logger)
+    report.show(run, output)
+    return run.headline.value
 
 
 def leave_recipe(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +15,18 @@ from omegaconf import DictConfig, OmegaConf
 from whitepool.cli import is_multirun
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
+from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.estimated import is_estimated
+from whitepool.pooling.spec import describe
 from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
 from whitepool.recipe import Recipe
-from whitepool.recipe_run import open_recipe_model, tokenize
+from whitepool.recipe_run import head_identity, open_recipe_model, tokenize
+from whitepool.reuse import fingerprint
 from whitepool.token_counts import with_corpus
 from whitepool.whitening import Affine, PostProcess
 
@@ -30,31 +34,50 @@ log = logging.getLogger(__name__)
 
 OPTIONS = ("layers", "block", "head", "normalize", "activation", "smoothing", "k", "fit_on")
 
+Select = Callable[[Sequence[Task]], Sequence[PairSet]]
+
+
+def no_selection(tasks: Sequence[Task]) -> tuple[PairSet, ...]:
+    """What is read beside the tasks where nothing is chosen."""
+    return ()
+
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
-    """Everything a run works on.
+class Choice:
+    """What is chosen before anything is loaded.
 
     Attributes:
         protocol: with the fit set that the command line asks for.
         pooling: the head.
+        head: the arguments it was made with, classes included.
         post: what is fitted after pooling, None for nothing.
         fixed: a map that was fitted before and is applied to all, None for none.
-        plm: the frozen model.
-        max_length: tokens per text.
-        table: unique sentences and scored pairs.
-        corpus: what ``post`` is fitted on; None where that is sentences of the table.
-        token_corpus: what was read for the head's token weights; None where they need no corpus.
+        corpus: what ``corpus=`` chose: ``post`` is fitted on it if the protocol says so, and token
+            weights are estimated from it.
     """
 
     protocol: EvalProtocol
     pooling: Pooling
+    head: dict[str, Any]
     post: PostProcess | None
     fixed: Affine | None
+    corpus: Corpus | None
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(Choice):
+    """Everything a run works on.
+
+    Attributes:
+        plm: the frozen model.
+        max_length: tokens per text.
+        table: unique sentences and scored pairs.
+        token_corpus: what was read for the head's token weights; None where they need no corpus.
+    """
+
     plm: FrozenPLM
     max_length: int
     table: SentenceTable
-    corpus: Corpus | None = None
     token_corpus: dict[str, Any] | None = None
 
     def fixed_maps(self) -> dict[str, Affine] | None:
@@ -65,57 +88,85 @@ class Inputs:
         return dict.fromkeys(sorted(names), self.fixed)
 
 
-def prepare(config: DictConfig, recipe: Recipe | None = None) -> Inputs:
-    """Load what ``config`` (composed from `conf/evaluate.yaml`) chooses, and check that it fits.
-
-    A ``recipe`` has the word on model, pooling, map and length in place of ``config``.
+def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
+    """Protocol, head and step after it; a ``recipe`` has the word on the latter two.
 
     Raises:
-        UserError: something cannot be loaded, or the parts do not go together.
+        UserError: an option that a choice does not take, or a value that is none.
     """
     protocol: EvalProtocol = instantiate(config.protocol)
     if config.whitening.fit_on is not None:
         protocol = replace(protocol, fit_on=config.whitening.fit_on)
+    if protocol.fit_on == "corpus":
+        protocol = replace(protocol, all_splits=False)
     if recipe is not None:
-        pooling, post, fixed = recipe.head, None, recipe.affine
-    else:
-        pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
-        step = options(config.whitening, "whitening")
-        post = instantiate(step, _convert_="all") if "_target_" in step else None
-        fixed = None
-    given = load_corpus(config.corpus)
-    wanted = post is not None and protocol.fit_on == "corpus"
-    check_corpus(given, for_map=wanted, for_tokens=is_estimated(pooling))
-    corpus = given if wanted else None
+        if config.corpus.name != "none":
+            raise UserError(f"a recipe is fitted already: leave corpus={config.corpus.name} out.")
+        return Choice(protocol, recipe.head, head_identity(recipe), None, recipe.affine, None)
+    head = options(config.pooling, "pooling")
+    step = options(config.whitening, "whitening")
+    post = instantiate(step, _convert_="all") if "_target_" in step else None
+    pooling: Pooling = instantiate(head, _convert_="all")
+    corpus = load_corpus(config.corpus)
+    check_corpus(corpus, protocol, post, pooling)
+    return Choice(protocol, pooling, head, post, None, corpus)
+
+
+def prepare(
+    config: DictConfig, choice: Choice, recipe: Recipe | None = None, select: Select = no_selection
+) -> Inputs:
+    """Load the model and data that ``config`` chooses, and check that all fits together.
+
+    Args:
+        config: composed from `conf/evaluate.yaml`.
+        choice: of `choose`.
+        recipe: has the word on model and length in place of ``config``.
+        select: the sets on which an analysis of these tasks chooses between recipes.
+
+    Raises:
+        UserError: something cannot be loaded, or the parts do not go together.
+    """
     tasks = instantiate(config.data, _convert_="all")
     plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
-    plm.check(pooling.needs)
-    length = max_length(config, protocol, plm) if recipe is None else recipe.max_length
-    pooling, token_corpus = with_corpus(pooling, given, plm, length, config.window)
+    plm.check(choice.pooling.needs)
+    length = max_length(config, choice.protocol, plm) if recipe is None else recipe.max_length
+    pooling, token_corpus = with_corpus(choice.pooling, choice.corpus, plm, length, config.window)
+    if token_corpus is not None:
+        _, weights = describe(pooling)
+        assert weights is not None
+        # What vectors depend on is the weights themselves.
+        head = {**choice.head, "token_weights": fingerprint({"weights": weights.numpy()})}
+        choice = replace(choice, pooling=pooling, head=head)
     table = SentenceTable.build(
         tasks,
         lambda texts: (
             plm.tokenize(texts, length) if recipe is None else tokenize(plm, recipe, texts)
         ),
-        other_splits=protocol.all_splits and corpus is None,
+        other_splits=choice.protocol.all_splits,
+        select=select(tasks),
     )
-    protocol.check(table)
-    announce(table, protocol, length, fits=post is not None, recipe=fixed is not None)
-    return Inputs(protocol, pooling, post, fixed, plm, length, table, corpus, token_corpus)
+    choice.protocol.check(table)
+    announce(table, choice, length)
+    return Inputs(
+        **vars(choice), plm=plm, max_length=length, table=table, token_corpus=token_corpus
+    )
 
 
-def check_corpus(given: Corpus | None, *, for_map: bool, for_tokens: bool) -> None:
+def check_corpus(
+    given: Corpus | None, protocol: EvalProtocol, post: PostProcess | None, pooling: Pooling
+) -> None:
     """See that a corpus is given where one is needed, and used where it is given.
 
     Raises:
         UserError: it is not. In a multirun, where a corpus may serve only some of the jobs, one
             of no use is a word in the log instead.
     """
-    if for_map and given is None:
+    fits = post is not None and protocol.fit_on == "corpus"
+    if fits and given is None:
         raise UserError(
             "whitening.fit_on=corpus has no corpus: choose one, as corpus=text corpus.path=FILE."
         )
-    if given is not None and not (for_map or for_tokens):
+    if given is not None and not fits and not is_estimated(pooling):
         message = f"corpus={given.name} is of no use without whitening fitted on it"
         if not is_multirun():
             raise UserError(f"{message}: set whitening.fit_on=corpus, or leave it out.")
@@ -148,10 +199,13 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
     return content
 
 
-def load_model(config: DictConfig) -> FrozenPLM:
-    """The model that ``model=`` chose, in the precision that ``trainer.precision=`` asks for."""
+def load_model(config: DictConfig, dtype: str | None = None) -> FrozenPLM:
+    """The model that ``model=`` chose, in the precision that ``trainer.precision=`` asks for.
+
+    ``dtype`` has the last word where it is given.
+    """
     arguments = {str(key): value for key, value in config.model.items() if key != "ditto"}
-    dtype = model_dtype(config.trainer.precision, config.trainer.accelerator)
+    dtype = dtype or model_dtype(config.trainer.precision, config.trainer.accelerator)
     return FrozenPLM.from_pretrained(dtype=dtype, **arguments)
 
 
@@ -162,22 +216,22 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
     return plm.max_length
 
 
-def announce(
-    table: SentenceTable, protocol: EvalProtocol, length: int, *, fits: bool, recipe: bool = False
-) -> None:
+def announce(table: SentenceTable, choice: Choice, length: int) -> None:
     """Say what is about to be done, and what is odd about the input."""
+    protocol, fit = choice.protocol, ""
+    if choice.post is not None:
+        fit = f"; whitening fitted on {protocol.describe_fit()}"
+    elif choice.fixed is not None:
+        fit = "; whitening from the recipe"
     log.info(
-        "%s sentences, %s unique, in %s pairs of %s; protocol %s%s",
+        "%s sentences, %s unique, in %s pairs of %s%s; protocol %s%s",
         f"{table.sentences:,}",
         f"{len(table):,}",
         f"{sum(len(s.pairs) for s in table.scored):,}",
         ", ".join(task.name for task in table.tasks),
+        "".join(f" and {len(s.pairs):,} of {s.name} {s.split} to select on" for s in table.select),
         protocol.name,
-        f"; whitening fitted on {protocol.describe_fit()}"
-        if fits
-        else "; fit: from the recipe"
-        if recipe
-        else "",
+        fit,
     )
     if table.truncated:
         log.warning("%d texts are cut to %d tokens.", table.truncated, length)

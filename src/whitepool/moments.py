@@ -9,6 +9,8 @@ counts, so that the moments over unique sentences equal those over the repeated 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -85,6 +87,71 @@ class Moments:
                 "sentences (whitening.fit_on=task or suite)."
             )
         return (self.scatter + self.scatter.T) / (2 * (self.count - 1))
+
+
+class LayerMoments:
+    """Moments of several vectors per sentence together, from which those of any mix follow.
+
+        v = sum_l a_l x_l:   m = sum_l a_l m_l,   S = sum_l sum_m a_l a_m S_lm
+
+    with S_lm = sum w (x_l - m_l)(x_m - m_m)' over the sentences: one pass over them serves every
+    weighting of the layers.
+
+    Args:
+        layers: number of vectors per sentence.
+        dim: their dimensions.
+        crossed: whether blocks of two different layers are kept, which mixes need.
+
+    Attributes:
+        count: total weight.
+        mean: (layer, dim), float64.
+        blocks: (l, m) with l <= m -> S_lm, (dim, dim), float64.
+
+    Cost: O(n dim^2) time and O(dim^2) memory for each block.
+    """
+
+    def __init__(self, layers: int, dim: int, *, crossed: bool = True) -> None:
+        self.count = 0.0
+        self.mean = torch.zeros(layers, dim, dtype=torch.float64)
+        self.blocks = {
+            (one, other): torch.zeros(dim, dim, dtype=torch.float64)
+            for one in range(layers)
+            for other in range(one, layers if crossed else one + 1)
+        }
+
+    def update(self, x: Tensor, weight: Tensor) -> LayerMoments:
+        """Add vectors x, (n, layer, dim), each sentence counted ``weight`` (n,) times."""
+        count = float(weight.sum())
+        if count > 0:
+            x = x.to(self.mean).transpose(0, 1)  # (layer, n, dim)
+            w = weight.to(self.mean).unsqueeze(1)
+            mean = (w * x).sum(1) / count
+            deviation = (x - mean.unsqueeze(1)).contiguous()
+            weighted = w * deviation
+            gap, share = mean - self.mean, count / (self.count + count)
+            for (one, other), block in self.blocks.items():
+                block.addmm_(deviation[one].T, weighted[other])
+                block.addr_(gap[one], gap[other], alpha=self.count * share)
+            self.mean += share * gap
+            self.count += count
+        return self
+
+    def mix(self, weights: Sequence[float]) -> Moments:
+        """Moments of sum_l a_l x_l with ``weights`` a, one for each layer.
+
+        Raises:
+            KeyError: two layers are mixed and their block was not kept.
+        """
+        used = [layer for layer, a in enumerate(weights) if a]
+        result = Moments(self.mean.shape[1])
+        result.count = self.count
+        for i, one in enumerate(used):
+            result.mean = result.mean + weights[one] * self.mean[one]
+            result.scatter.add_(self.blocks[one, one], alpha=weights[one] ** 2)
+            for other in used[i + 1 :]:
+                block, a = self.blocks[one, other], weights[one] * weights[other]
+                result.scatter.add_(block, alpha=a).add_(block.T, alpha=a)
+        return result
 
 
 def _some(rows: list[int], most: int = 5) -> str:

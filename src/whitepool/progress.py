@@ -50,7 +50,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(wanted: bool | None, total: int | None) -> Iterator[Bar]:
-    """A bar on stderr that is gone when the block is left.
+    """A bar on stderr; in a terminal it is gone when the block is left.
 
     Args:
         wanted: True from the start, False never, None in a terminal or notebook after two seconds.
@@ -65,7 +65,7 @@ def progress_bar(wanted: bool | None, total: int | None) -> Iterator[Bar]:
         _Speed(),
         TimeRemainingColumn(),
     )
-    progress = Progress(*columns, console=console, transient=True) if shown else None
+    progress = Progress(*columns, console=console, transient=console.is_terminal) if shown else None
     try:
         yield Bar(progress, total, time.monotonic() + (PATIENCE if wanted is None else 0.0))
     finally:

@@ -18,6 +18,7 @@ from whitepool.precision import model_dtype
 from whitepool.recipe import Recipe
 from whitepool.recipe_model import describe_model, describe_post, open_model
 from whitepool.report import versions
+from whitepool.reuse import fingerprint
 from whitepool.schema import plain
 from whitepool.tokenizing import Tokenized
 from whitepool.whitening import Affine, PostProcess
@@ -57,6 +58,12 @@ def open_recipe_model(config: DictConfig, recipe: Recipe) -> FrozenPLM:
 
 def _overrides() -> list[str]:
     return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
+def head_identity(recipe: Recipe) -> dict[str, Any]:
+    """What vectors depend on of the recipe's head, as plain data."""
+    weights = {k: a.numpy() for k, a in recipe.arrays.items() if k == "token_weights"}
+    return {"recipe": plain(recipe.pooling), "arrays": fingerprint(weights)}
 
 
 def tokenize(plm: FrozenPLM, recipe: Recipe, texts: Sequence[str]) -> Tokenized:

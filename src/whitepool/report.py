@@ -42,6 +42,8 @@ class Run:
     maps: dict[str, Affine] | None
     encode_seconds: float
     device: str
+    reused: bool = False
+    vectors_key: str | None = None
     recipe_fit: str | None = None  # what the map of a recipe was fitted on, if that was applied
     corpus_fit: Fit | None = None  # of whitening.fit_on=corpus
     token_corpus: dict[str, Any] | None = None  # what the head's token weights were counted on
@@ -50,6 +52,12 @@ class Run:
     def headline(self) -> Row:
         """The row the run is judged by."""
         return headline(self.scores, self.protocol)
+
+    @property
+    def speed(self) -> float | None:
+        """Unique sentences encoded per second; None where vectors were reused."""
+        filled = int((~self.table.is_blank).sum())
+        return None if self.reused else filled / self.encode_seconds
 
     def recipe(self) -> dict[str, Any]:
         """Model, pooling and post-processing, enough to do the same again."""
@@ -80,15 +88,12 @@ class Run:
 
     def results(self) -> dict[str, Any]:
         """The content of results.json."""
-        sets = [s for task in self.table.tasks for s in (*task.scored, *task.other_splits)]
-        unique = int((~self.table.is_blank).sum())
         return {
             "schema": SCHEMA,
             "headline": _plain(self.headline),
             "scores": [_plain(row) for row in self.scores.rows],
             "differences": [_plain(row) for row in self.scores.differences],
             "undefined": self.scores.undefined,
-            "missing": {t.name: list(t.missing) for t in self.table.tasks if t.missing},
             "recipe": self.recipe(),
             "protocol": asdict(self.protocol),
             "fit": None
@@ -103,26 +108,10 @@ class Run:
                 },
             },
             **({"token_weights": self.token_corpus} if self.token_corpus else {}),
-            "data": [
-                {
-                    "task": s.task,
-                    "subset": s.subset,
-                    "split": s.split,
-                    "pairs": len(s),
-                    "unjudged": s.unjudged,
-                    "source": s.source,
-                    "sha256": s.sha256,
-                }
-                for s in sets
-            ],
-            "counts": {
-                "sentences": self.table.sentences,
-                "unique": len(self.table),
-                "truncated": self.table.truncated,
-                "blank": self.table.blank,
-            },
+            **describe(self.table),
             "seconds": round(self.encode_seconds, 3),
-            "sentences_per_second": round(unique / self.encode_seconds, 1),
+            "sentences_per_second": None if self.speed is None else round(self.speed, 1),
+            "vectors": {"reused": self.reused, "key": self.vectors_key},
             "device": self.device,
             "versions": versions(),
             "config": self.config,
@@ -146,7 +135,8 @@ class Run:
             if is_defined(row):
                 part = row.subset or row.aggregate
                 result[f"{row.task}/{part}/{row.stage}/{row.metric}"] = row.value
-        result["sentences_per_second"] = len(self.table) / self.encode_seconds
+        if self.speed is not None:
+            result["sentences_per_second"] = self.speed
         return result
 
     def log_table(self, logger: Any) -> None:
@@ -154,6 +144,32 @@ class Run:
         if hasattr(logger, "log_table"):
             cells = [list(_plain(row).values()) for row in self.scores.rows]
             logger.log_table("scores", columns=COLUMNS, data=cells)
+
+
+def describe(table: SentenceTable) -> dict[str, Any]:
+    """What was read, for results.json: files with checksums, counts, missing sub-tasks."""
+    sets = [s for task in table.tasks for s in (*task.scored, *task.other_splits)]
+    return {
+        "missing": {t.name: list(t.missing) for t in table.tasks if t.missing},
+        "data": [
+            {
+                "task": s.task,
+                "subset": s.subset,
+                "split": s.split,
+                "pairs": len(s),
+                "unjudged": s.unjudged,
+                "source": s.source,
+                "sha256": s.sha256,
+            }
+            for s in sets
+        ],
+        "counts": {
+            "sentences": table.sentences,
+            "unique": len(table),
+            "truncated": table.truncated,
+            "blank": table.blank,
+        },
+    }
 
 
 def _plain(row: Row) -> dict[str, Any]:

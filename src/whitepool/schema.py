@@ -20,13 +20,21 @@ from whitepool.errors import UserError
 
 T = TypeVar("T")
 
-LARGEST = 1_000_000  # characters of a file; ours have about a thousand
+LARGEST = 200_000  # characters of a file; ours have about a thousand
+DEEPEST = 20  # levels, of which ours have three; the parser takes quadratic time in them
 FORBIDDEN = {
     yaml.TagToken: "a YAML tag",
     yaml.AnchorToken: "a YAML anchor",
     yaml.AliasToken: "a YAML alias",
     yaml.DirectiveToken: "a YAML directive",
 }
+OPENING = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -39,7 +47,11 @@ def parse(text: str) -> Any:
     if len(text) > LARGEST:
         raise UserError(f"the file has {len(text):,} characters, over {LARGEST:,}.")
     try:
+        depth = 0
         for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
+            if depth > DEEPEST:
+                raise UserError(f"the file has parts within parts over {DEEPEST} levels deep.")
             if type(token) in FORBIDDEN:
                 line = token.start_mark.line + 1
                 raise UserError(f"line {line} has {FORBIDDEN[type(token)]}, which is not read.")
@@ -58,12 +70,13 @@ def parse(text: str) -> Any:
 def _check_keys(node: Any) -> None:
     """Refuse a key that is given twice, of which YAML would keep the last."""
     if isinstance(node, yaml.MappingNode):
-        seen = set()
+        seen: set[str] = set()
         for key, value in node.value:
-            if key.value in seen or not isinstance(key, yaml.ScalarNode):
-                line = key.start_mark.line + 1
-                what = f"gives {key.value} twice" if key.value in seen else "has a key of parts"
-                raise UserError(f"line {line} {what}.")
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise UserError(f"line {line} has a key of parts.")
+            if key.value in seen:
+                raise UserError(f"line {line} gives {key.value[:80]} twice.")
             seen.add(key.value)
             _check_keys(value)
     elif isinstance(node, yaml.SequenceNode):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import zlib
 from collections.abc import Mapping, Sequence
@@ -12,13 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from whitepool.aggregates import AVERAGE, Cell, Floats, aggregate, concatenated
 from whitepool.correlation import METRICS, bootstrap, interval, pearson, spearman
 from whitepool.data.table import ScoredSet, SentenceTable
-from whitepool.protocol import AGGREGATES, EvalProtocol
+from whitepool.protocol import EvalProtocol
 from whitepool.similarity import cosine
 from whitepool.whitening import Affine
 
-Floats = NDArray[np.float64]
 FUNCTIONS = {"spearman": spearman, "pearson": pearson}
 DIFFERENCE = "difference"
 
@@ -47,21 +46,6 @@ class Row:
     value: float
     low: float
     high: float
-    n: int
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """A score of each stage and its bootstrap replicates, for one metric.
-
-    Attributes:
-        value: (stage,).
-        replicates: (stage, sample).
-        n: number of pairs.
-    """
-
-    value: Floats
-    replicates: Floats
     n: int
 
 
@@ -144,97 +128,53 @@ def score(
         seed: seed of the bootstrap; each set's resamples depend on it and the set's name alone.
     """
     stages = tuple(by_stage)
-    scores = Scores()
-    columns = list(zip(sets, *by_stage.values(), strict=True))
-    tasks: list[dict[str, dict[str, Sample]]] = []
-    for task, group in itertools.groupby(columns, key=lambda column: column[0].task):
-        members = list(group)
-        samples_of = [_correlate(xs, s.gold, s.name, samples, seed) for s, *xs in members]
-        for (s, *_), sample in zip(members, samples_of, strict=True):
-            if any(np.isnan(sample["spearman"].value)):
-                scores.undefined.append(s.name)
-            if s.subset:
-                _add(scores, (task, s.subset, ""), stages, sample)
-        together = samples_of[0]
-        if len(members) > 1:
-            xs = [np.concatenate(x) for x in list(zip(*members, strict=True))[1:]]
-            gold = np.concatenate([s.gold for s, *_ in members])
-            together = _correlate(xs, gold, task, samples, seed)
-        flattened = any(s.flattened for s, *_ in members)
-        aggregates = {
-            "all": together,
-            "mean": _average(samples_of, weighted=False, undefined=flattened),
-            "wmean": _average(samples_of, weighted=True, undefined=flattened),
-        }
-        for aggregate in AGGREGATES:
-            _add(scores, (task, "", aggregate), stages, aggregates[aggregate])
-        tasks.append(aggregates)
-    if len(tasks) > 1:
-        for aggregate in AGGREGATES:
-            average = _average([task[aggregate] for task in tasks], weighted=False)
-            _add(scores, ("avg", "", aggregate), stages, average)
+    predictions = [np.stack(xs) for xs in zip(*by_stage.values(), strict=True)]
+
+    def correlate(x: Floats, gold: Floats, name: str) -> Floats:
+        return _correlate(x, gold, samples=samples, seed=zlib.crc32(name.encode()) ^ seed)
+
+    own = [correlate(x, s.gold, s.name) for s, x in zip(sets, predictions, strict=True)]
+    together = {task: correlate(x, y, task) for task, x, y in concatenated(sets, predictions)}
+    scores = Scores(
+        undefined=[s.name for s, v in zip(sets, own, strict=True) if np.isnan(v[0, :, 0]).any()]
+    )
+    for cell in aggregate(sets, own, together):
+        _add(scores, cell, stages)
     return scores
 
 
-def _correlate(
-    xs: Sequence[Floats], gold: Floats, name: str, samples: int, seed: int
-) -> dict[str, Sample]:
-    own_seed = zlib.crc32(name.encode()) ^ seed
-    replicates = bootstrap(xs, gold, samples=samples, seed=own_seed)
-    return {
-        metric: Sample(
-            np.array([FUNCTIONS[metric](x, gold) for x in xs]), replicates[metric], len(gold)
-        )
-        for metric in METRICS
-    }
+def _correlate(x: Floats, gold: Floats, *, samples: int, seed: int) -> Floats:
+    """Scores of a set's cosines, (stage, pair): (metric, stage, 1 + sample), the value first."""
+    replicates = bootstrap(list(x), gold, samples=samples, seed=seed)
+    return np.stack(
+        [
+            np.column_stack([[FUNCTIONS[metric](stage, gold) for stage in x], replicates[metric]])
+            for metric in METRICS
+        ]
+    )
 
 
-def _average(
-    parts: Sequence[dict[str, Sample]], *, weighted: bool, undefined: bool = False
-) -> dict[str, Sample]:
-    """Mean over parts, by their number of pairs if ``weighted``, undefined parts left out."""
-    result = {}
-    weight = np.array([part["spearman"].n if weighted else 1.0 for part in parts])
-    for metric in METRICS:
-        value = np.stack([part[metric].value for part in parts])  # (part, stage)
-        replicates = np.stack([part[metric].replicates for part in parts])  # (part, stage, sample)
-        if undefined:
-            value, replicates = np.full_like(value, np.nan), np.full_like(replicates, np.nan)
-        result[metric] = Sample(
-            _mean_of_defined(value, weight),
-            _mean_of_defined(replicates, weight),
-            sum(part[metric].n for part in parts),
-        )
-    return result
-
-
-def _mean_of_defined(x: Floats, weight: Floats) -> Floats:
-    weights = np.where(np.isnan(x), 0.0, weight.reshape(-1, *[1] * (x.ndim - 1)))
-    total = weights.sum(0)
-    mean = (np.nan_to_num(x) * weights).sum(0) / np.where(total > 0, total, 1.0)
-    return np.where(total > 0, mean, np.nan)
-
-
-def _add(
-    scores: Scores, key: tuple[str, str, str], stages: tuple[str, ...], sample: dict[str, Sample]
-) -> None:
-    for metric in METRICS:
-        s = sample[metric]
-        for i, stage in enumerate(stages):
-            low, high = interval(s.replicates[i])
-            values = (100 * float(s.value[i]), 100 * low, 100 * high)
-            scores.rows.append(Row(*key, stage, metric, *values, s.n))
+def _add(scores: Scores, cell: Cell, stages: tuple[str, ...]) -> None:
+    key = (cell.task, cell.subset, cell.aggregate)
+    for metric, values in zip(METRICS, cell.value, strict=True):
+        for stage, value in zip(stages, values, strict=True):
+            scores.rows.append(Row(*key, stage, metric, *_with_interval(value), cell.n))
         if len(stages) > 1:
-            low, high = interval(s.replicates[1] - s.replicates[0])
-            values = (100 * float(s.value[1] - s.value[0]), 100 * low, 100 * high)
-            scores.differences.append(Row(*key, DIFFERENCE, metric, *values, s.n))
+            gap = _with_interval(values[1] - values[0])
+            scores.differences.append(Row(*key, DIFFERENCE, metric, *gap, cell.n))
+
+
+def _with_interval(values: Floats) -> tuple[float, float, float]:
+    """A value and its interval, x100, from the value and its replicates, (1 + sample,)."""
+    low, high = interval(values[1:])
+    return 100 * float(values[0]), 100 * low, 100 * high
 
 
 def headline(scores: Scores, protocol: EvalProtocol) -> Row:
     """The row a run is judged by: post-processed if it is, the mean over tasks if several."""
     stage = "post" if any(row.stage == "post" for row in scores.rows) else "raw"
     tasks = list(dict.fromkeys(row.task for row in scores.rows))
-    task = "avg" if "avg" in tasks else tasks[0]
+    task = AVERAGE if AVERAGE in tasks else tasks[0]
     return scores.get(task, protocol.aggregate, stage=stage)
 
 

@@ -54,7 +54,7 @@ def _read(folder: Path) -> dict[str, Any]:
         "score": top["value"],
         "low": top["low"],
         "high": top["high"],
-        "raw": same[0]["value"],
+        "raw": same[0]["value"] if same else "",
         "seconds": content["seconds"],
         "status": "done",
     }

@@ -87,6 +87,27 @@ class Whitening:
         Raises:
             UserError: fewer than 2 vectors, no variance at all, or k above the effective rank.
         """
+        affine = self.solve(moments)
+        k = affine.basis.shape[1]
+        if affine.rank < moments.dim:
+            log.warning(
+                "%sthe %.0f vectors span %d of %d dimensions (effective rank): %s",
+                f"{name}: " if name else "",
+                moments.count,
+                affine.rank,
+                moments.dim,
+                f"{moments.dim - k} directions without variance are dropped."
+                if k == affine.rank
+                else f"the first {k} are kept.",
+            )
+        return affine
+
+    def solve(self, moments: Moments) -> Affine:
+        """What `fit` gives, without a word in the log: a grid of recipes sums the words up.
+
+        Raises:
+            UserError: see `fit`.
+        """
         values, vectors = eigh_descending(moments.covariance())
         n, dim = moments.count, moments.dim
         rank = effective_rank(values)
@@ -100,17 +121,6 @@ class Whitening:
                 f"dimensions: give k up to {rank}, or null to keep all {rank} directions."
             )
         k = rank if self.k is None else min(self.k, rank)
-        if rank < dim:
-            log.warning(
-                "%sthe %.0f vectors span %d of %d dimensions (effective rank): %s",
-                f"{name}: " if name else "",
-                n,
-                rank,
-                dim,
-                f"{dim - rank} directions without variance are dropped."
-                if k == rank
-                else f"the first {k} are kept.",
-            )
         basis = vectors[:, :k] * values[:k].rsqrt()
         return Affine(moments.mean.cpu(), basis.cpu(), n, rank)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.plm import FrozenPLM
 from whitepool.protocol import EvalProtocol
@@ -20,11 +21,15 @@ class Analysis(Protocol):
 
     The life of an analysis: `plan` once; then for each chunk of pairs (one chunk, unless memory
     forbids) `start`, `update` for every group of sentences, `finish`; at the end `tables` once.
+
+    A chunk has whole fit sets unless one alone is too much: then its scored sets may be parts of
+    sets, in order, and an analysis that fits on them must wait for the rest
+    (`whitepool.analysis.mixes` does). `finish` and `tables` are called outside of the pass.
     """
 
     @property
     def needs(self) -> Needs:
-        """What the pass must keep of the model."""
+        """What the pass must keep of the model; read after `plan`."""
         ...
 
     def plan(self, plm: FrozenPLM, protocol: EvalProtocol, table: SentenceTable) -> None:
@@ -52,5 +57,31 @@ class Analysis(Protocol):
         ...
 
     def tables(self) -> dict[str, Rows]:
-        """Tidy rows by the name of their file, `layers` for `layers.csv`."""
+        """Tidy rows by the name of their file, `layers` for `layers.csv`.
+
+        Every row has the columns of scores.csv but for the intervals. The best row of the first
+        table is what the analysis is judged by.
+        """
+        ...
+
+
+@runtime_checkable
+class Selects(Protocol):
+    """An analysis that chooses between recipes on pairs it does not report on."""
+
+    def select(self, tasks: Sequence[Task]) -> Sequence[PairSet]:
+        """The sets that the table must have in `SentenceTable.select`."""
+        ...
+
+
+@runtime_checkable
+class Confirms(Protocol):
+    """An analysis whose winners are taken again in float32 where it ran in a shorter type."""
+
+    def confirmation(self) -> Analysis:
+        """The few recipes worth another pass, as an analysis of its own."""
+        ...
+
+    def confirm(self, exact: Any) -> None:
+        """Let the choice follow ``exact``, the finished `confirmation`."""
         ...

@@ -27,6 +27,7 @@ class ScoredSet:
         pairs: (pair, 2), rows of the table.
         gold: (pair,), float64.
         flattened: the sub-tasks of a year cannot be told apart.
+        split: ``train``, ``dev`` or ``test``.
     """
 
     task: str
@@ -34,6 +35,7 @@ class ScoredSet:
     pairs: Rows
     gold: NDArray[np.float64]
     flattened: bool
+    split: str
 
     @property
     def name(self) -> str:
@@ -50,7 +52,8 @@ class SentenceTable:
         ids: token ids of each row; () is the one row of all blank sentences.
         texts: a text with those ids, for messages.
         scored: the scored sets, in order.
-        sentences: number of sentences of the scored sets, repeats included.
+        select: sets on which an analysis chooses between recipes; never a part of the scores.
+        sentences: number of sentences of the scored and selecting sets, repeats included.
         truncated: how many distinct texts are cut.
         blank: how many of the sentences are blank.
     """
@@ -59,6 +62,7 @@ class SentenceTable:
     ids: tuple[tuple[int, ...], ...]
     texts: tuple[str, ...]
     scored: tuple[ScoredSet, ...]
+    select: tuple[ScoredSet, ...]
     other: dict[str, tuple[Rows, ...]]
     sentences: int
     truncated: int
@@ -66,7 +70,11 @@ class SentenceTable:
 
     @classmethod
     def build(
-        cls, tasks: Sequence[Task], tokenize: Tokenize, other_splits: bool = False
+        cls,
+        tasks: Sequence[Task],
+        tokenize: Tokenize,
+        other_splits: bool = False,
+        select: Sequence[PairSet] = (),
     ) -> SentenceTable:
         """Tokenise the sentences of ``tasks`` and number the unique ones.
 
@@ -74,6 +82,7 @@ class SentenceTable:
             tasks: what was read.
             tokenize: texts to (token ids, whether cut).
             other_splits: take in the splits that are only fitted on.
+            select: sets on which an analysis chooses between recipes.
 
         Raises:
             UserError: no pair at all.
@@ -82,7 +91,8 @@ class SentenceTable:
         others = [s for task in tasks for s in task.other_splits] if other_splits else []
         if not any(len(s) for s in sets):
             raise UserError("there are no sentence pairs to score: check data= and data.root=.")
-        texts = list(dict.fromkeys(t for s in sets + others for t in s.first + s.second))
+        read = [*sets, *select, *others]
+        texts = list(dict.fromkeys(t for s in read for t in s.first + s.second))
         ids, truncated = tokenize(texts)
         row_of_ids = {sequence: row for row, sequence in enumerate(dict.fromkeys(ids))}
         row_of_text = {t: row_of_ids[i] for t, i in zip(texts, ids, strict=True)}
@@ -93,20 +103,24 @@ class SentenceTable:
             found = [(row_of_text[a], row_of_text[b]) for a, b in pairs]
             return np.array(found, dtype=np.int64).reshape(-1, 2)
 
-        scored = tuple(ScoredSet(s.task, s.subset, rows(s), s.gold, s.flattened) for s in sets)
+        numbered = [
+            ScoredSet(s.task, s.subset, rows(s), s.gold, s.flattened, s.split)
+            for s in (*sets, *select)
+        ]
         empty = row_of_ids.get((), -1)
         return cls(
             tasks=tuple(tasks),
             ids=tuple(row_of_ids),
             texts=tuple(example[sequence] for sequence in row_of_ids),
-            scored=scored,
+            scored=tuple(numbered[: len(sets)]),
+            select=tuple(numbered[len(sets) :]),
             other={
                 task.name: tuple(rows(s) for s in task.other_splits) if other_splits else ()
                 for task in tasks
             },
-            sentences=sum(s.pairs.size for s in scored),
+            sentences=sum(s.pairs.size for s in numbered),
             truncated=sum(truncated),
-            blank=sum(int((s.pairs == empty).sum()) for s in scored),
+            blank=sum(int((s.pairs == empty).sum()) for s in numbered),
         )
 
     def __len__(self) -> int:

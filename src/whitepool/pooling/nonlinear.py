@@ -16,9 +16,14 @@ class MaxPooling:
 
     Args:
         layers: which layers; see `whitepool.states` for how they count.
+
+    Raises:
+        UserError: no layer is given.
     """
 
     def __init__(self, layers: Sequence[Layer] = (-1,)) -> None:
+        if not layers:
+            raise UserError("pooling.layers is empty: give at least one layer, e.g. [-1].")
         self.layers = tuple(layers)
 
     @property

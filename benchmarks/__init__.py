@@ -1,0 +1,1 @@
+"""Timings of whitepool beside other programs and beside itself: python -m benchmarks --help."""

@@ -1,0 +1,196 @@
+"""The command line: python -m benchmarks encode | suite | analyses | scale."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from argparse import Namespace as Arguments
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import (
+    analyses,
+    encode,
+    grids,
+    machine,
+    models,
+    peers,
+    scale,
+    sentences,
+    show,
+    suite,
+)
+from benchmarks.arguments import parser
+from whitepool.data.pairs import Task
+from whitepool.errors import UserError
+from whitepool.precision import DTYPES, fast_bfloat16_cpu
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0, or 1 after a mistake of the user's."""
+    args = parser().parse_args(arguments)
+    show.quiet()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    try:
+        with tempfile.TemporaryDirectory() as work:
+            results = COMMANDS[args.command](args, Path(work))
+    except UserError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        show.save(args.json, {"machine": machine.describe(), "command": _typed(args), **results})
+    return 0
+
+
+def run_encode(args: Arguments, work: Path) -> dict[str, Any]:
+    """Distinct sentences through whitepool and its peers."""
+    tasks, folder, found = _prepare(args, work)
+    count = args.sentences or (None if args.quick else 1500)
+    texts = sentences.unique(tasks, count)
+    precisions = _precisions(args)
+    show.say(f"{len(texts):,} distinct sentences, {args.rounds} rounds in turn")
+    speeds = encode.compare(
+        folder,
+        texts,
+        found,
+        precisions=precisions,
+        batch_tokens=args.batch_tokens,
+        rounds=args.rounds,
+        peak_repeats=1 if args.quick else 8,
+    )
+    show.table(encode.rows(speeds, len(texts)))
+    changes = []
+    if "bf16-true" in precisions:
+        scored = tasks if args.quick else sentences.load(args.root, quick=False, names=["stsb"])
+        changes = encode.score_changes(folder, scored, precisions, args.batch_tokens)
+        for change in changes:
+            show.say(
+                f"{change['task']}, {change['precision']}: Spearman {change['spearman']:.3f} "
+                f"changes by {change['change']:+.4f}, a cosine by at most "
+                f"{change['largest cosine change']:.1e} ({change['pairs']:,} pairs)"
+            )
+    return {
+        "sentences": len(texts),
+        "speeds": [asdict(speed) for speed in speeds],
+        "score changes": changes,
+    }
+
+
+def run_suite(args: Arguments, work: Path) -> dict[str, Any]:
+    """Tasks from texts to scores."""
+    tasks, folder, found = _prepare(args, work, args.tasks)
+    times, scored = suite.compare(
+        folder,
+        tasks,
+        [(peer, args.batch_size) for peer in found],
+        precisions=_precisions(args),
+        batch_tokens=args.batch_tokens,
+        rounds=args.rounds,
+    )
+    sets = [s for task in tasks for s in task.scored]
+    texts = [text for s in sets for text in s.first + s.second]
+    show.say(
+        f"{', '.join(task.name for task in tasks)}: {len(texts):,} sentences, "
+        f"{len(set(texts)):,} distinct; peers in batches of {args.batch_size}"
+    )
+    show.table(suite.rows(times, scored))
+    return {"sentences": len(texts), "seconds": times, "scores": scored}
+
+
+def run_analyses(args: Arguments, work: Path) -> dict[str, Any]:
+    """Grids beside single recipes."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    parts = args.parts or list(analyses.PARTS)
+    if unknown := set(parts) - set(analyses.PARTS):
+        choices = ", ".join(analyses.PARTS)
+        raise UserError(f"--parts has {', '.join(sorted(unknown))}: choose from {choices}.")
+    if args.pairs:
+        tasks = (sentences.some_pairs(tasks, args.pairs),)
+    subject = grids.Subject.load(folder, tasks, args.batch_tokens)
+    pairs = sum(len(s.pairs) for s in subject.table.scored)
+    show.say(f"{pairs:,} pairs of {len(subject.table):,} distinct sentences")
+    results, left_out = analyses.measure(parts, subject, args.rounds)
+    for line in left_out:
+        show.say(line)
+    if results:
+        show.table(results)
+    return {"results": results, "left out": left_out}
+
+
+def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
+    """Seconds and memory by size."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    try:
+        sizes, layers = [int(s) for s in args.sizes], [int(layer) for layer in args.layers]
+    except ValueError as error:
+        raise UserError("--sizes and --layers take whole numbers with commas between.") from error
+    if min(sizes) < 4:
+        raise UserError(f"--sizes has {min(sizes)}: give at least 4 sentences.")
+    if args.quick:
+        sizes, args.bootstrap = [120], 10
+    found = scale.measure(
+        folder,
+        sentences.unique(tasks, None),
+        sizes,
+        layers=layers,
+        precision=args.precision,
+        batch_tokens=args.batch_tokens,
+        bootstrap=args.bootstrap,
+        threads=torch.get_num_threads(),
+    )
+    show.table(scale.rows(found))
+    return {"sizes": [asdict(size) for size in found]}
+
+
+def _prepare(
+    args: Arguments, work: Path, names: Sequence[str] | None = None, *, peers_too: bool = True
+) -> tuple[tuple[Task, ...], Path, list[peers.Peer]]:
+    """Tasks, the model's folder and the peers; says what the machine is and what is missing."""
+    args.model = args.model or ("tiny" if args.quick else "all_minilm")
+    args.rounds = args.rounds or (1 if args.quick else 3)
+    tasks = sentences.load(args.root, quick=args.quick, names=names or sentences.SEVEN)
+    folder = models.folder(args.model, work, sentences.unique(tasks, None))
+    show.machine(machine.describe())
+    show.say(f"model {args.model}")
+    if not peers_too:
+        return tasks, folder, []
+    chosen = [] if args.peers == ["none"] else args.peers
+    found, left_out = peers.load(chosen, folder, work)
+    for line in left_out:
+        show.say(line)
+    return tasks, folder, found
+
+
+def _precisions(args: Arguments) -> list[str]:
+    fast = fast_bfloat16_cpu()
+    chosen = args.precision or ["32-true", *(["bf16-true"] if fast else [])]
+    for precision in chosen:
+        if precision not in DTYPES:
+            raise UserError(f"--precision has {precision!r}: choose from {', '.join(DTYPES)}.")
+    if "bf16-true" in chosen and not fast:
+        show.say(
+            "no amx_bf16 on this machine: bfloat16 is emulated, and its times say nothing of a "
+            "machine that has it"
+        )
+    return list(chosen)
+
+
+def _typed(args: Arguments) -> dict[str, Any]:
+    return {key: str(value) for key, value in vars(args).items() if value is not None}
+
+
+COMMANDS = {
+    "encode": run_encode,
+    "suite": run_suite,
+    "analyses": run_analyses,
+    "scale": run_scale,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

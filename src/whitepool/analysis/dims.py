@@ -1,0 +1,187 @@
+"""Every number of directions k at once, from one pass and one eigendecomposition a fit set.
+
+    z = (x - m) U diag(lambda)^(-1/2),  first k of z: whitened;  first k of (x - m) U: rotated only
+
+with m, lambda, U as in `whitepool.whitening`. BERT-whitening (Su et al. 2021) keeps k = 256 of a
+base model's 768; what keeping costs or gains without the scaling is the rotated curve beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from whitepool.aggregates import Cell, Floats
+from whitepool.analysis import dim_rows
+from whitepool.analysis.base import Rows
+from whitepool.analysis.prefixes import Pairs, prefix_cosines
+from whitepool.analysis.scoring import MANY, score_many
+from whitepool.data.table import SentenceTable
+from whitepool.errors import UserError
+from whitepool.fitting import FitSets, fit_each
+from whitepool.plm import FrozenPLM
+from whitepool.pooling import Pooling
+from whitepool.protocol import EvalProtocol
+from whitepool.scores import cosines
+from whitepool.states import Needs, States
+from whitepool.whitening import Affine, PostProcess, Whitening
+
+log = logging.getLogger(__name__)
+
+SECONDS = 1.5e-7  # of one core, for a pair, a direction and both stages; measured
+
+
+class DimGrid:
+    """Scores of the first k directions for every k up to the effective rank.
+
+    Stages are `raw` (no step after pooling, k = dim), `rotated` (centred, rotated to the principal
+    axes, not scaled) and `post` (whitened). Vectors of all sentences are kept to the end whatever
+    the chunks are, since a map is fitted on all of them.
+
+    Args:
+        pooling: the head, of any kind.
+        post: PCA whitening without a k; None leaves out the stage `post`.
+
+    Raises:
+        UserError: k is set, or the step is another than PCA whitening.
+    """
+
+    def __init__(self, pooling: Pooling, post: PostProcess | None) -> None:
+        if post is not None and type(post) is not Whitening:
+            raise UserError(
+                f"analysis=dims takes whitening=pca or whitening=off, not {type(post).__name__}: "
+                "only PCA whitening keeps the same first k directions whatever k is."
+            )
+        if isinstance(post, Whitening) and post.k is not None:
+            raise UserError(
+                f"analysis=dims scores every k, so whitening.k={post.k} would do nothing: leave it "
+                "out, or leave analysis=dims out for that k alone."
+            )
+        self.pooling = pooling
+        self.stages = ("rotated",) if post is None else ("rotated", "post")
+
+    @property
+    def needs(self) -> Needs:
+        """What the head asks of the model."""
+        return self.pooling.needs
+
+    def plan(self, plm: FrozenPLM, protocol: EvalProtocol, table: SentenceTable) -> None:
+        """See that the model has what the head needs, and say how long the curves will take."""
+        plm.check(self.needs)
+        self._protocol, self._table = protocol, table
+        self._dim = int(plm.model.config.get_text_config().hidden_size)
+        counts = table.fit_sets(protocol.fit_on)
+        self._fit_sets, self._names = FitSets(counts), tuple(counts)
+        self._vectors: NDArray[np.float32] | None = None
+        self._seen = table.is_blank
+        pairs = sum(len(s.pairs) for s in table.scored)
+        log.info(
+            "Every k up to the rank, at most %d, on %s pairs; directions fitted on %s. This takes "
+            "about %.1f s of one core after the pass.",
+            self._dim,
+            f"{pairs:,}",
+            protocol.describe_fit(),
+            SECONDS * self._dim * pairs,
+        )
+
+    def memory(self, lengths: Sequence[int]) -> int:
+        """Bytes of the vectors and their coordinates; chunks do not lessen the sum of them."""
+        return len(lengths) * self._dim * (4 + 8)
+
+    def start(self, table: SentenceTable) -> None:
+        """Find the rows of a chunk in the whole table."""
+        row_of = {ids: row for row, ids in enumerate(self._table.ids)}
+        self._rows = torch.tensor([row_of[ids] for ids in table.ids])
+        self._parts: list[tuple[Tensor, Tensor]] = []
+
+    def update(self, rows: Tensor, states: States) -> None:
+        """Pool some sentences of the chunk."""
+        self._parts.append((rows, self.pooling(states)))
+
+    def finish(self) -> None:
+        """Keep the vectors, and take those not seen before into the moments of the fit sets.
+
+        Raises:
+            UserError: a vector is not finite; the message names its text.
+        """
+        for part, vectors in self._parts:
+            rows = self._rows[part.cpu()]
+            kept = vectors.cpu().numpy()
+            if self._vectors is None:
+                self._vectors = np.zeros((len(self._table), kept.shape[1]), dtype=np.float32)
+            finite = np.isfinite(kept).all(1)
+            if not finite.all():
+                text = self._table.texts[rows[~finite][0]]
+                raise UserError(
+                    f"the vector of {text[:60]!r} is not finite: use trainer.precision=32-true, or "
+                    "look for a fault in the model's weights."
+                )
+            fresh = ~torch.from_numpy(self._seen)[rows]
+            self._fit_sets.update(rows[fresh], vectors[fresh.to(vectors.device)])
+            self._vectors[rows] = kept
+            self._seen[rows] = True
+        self._parts = []
+
+    def tables(self) -> dict[str, Rows]:
+        """Scores of every k (`dims`), and the best k of each task (`dims_best`).
+
+        Rows of a set end at the effective rank of the vectors it is fitted on, rows of a mean at
+        the lowest of its parts. The best k is chosen on the scored pairs themselves.
+
+        Raises:
+            UserError: a fit set cannot be fitted on; the message names it.
+        """
+        assert self._vectors is not None
+        assert self._seen.all(), "the chunks left sentences of the table out"
+        maps = fit_each(Whitening(), self._fit_sets.finish(), self._names)
+        raw = cosines(self._table, self._vectors, None, self._protocol)["raw"]
+        before = {m: score_many(self._table.scored, [x[None] for x in raw], m) for m in MANY}
+        return dim_rows.tables(
+            before,
+            self._curves(maps),
+            ends=dim_rows.ends(self._table, maps, self._protocol.fit_on),
+            dim=self._vectors.shape[1],
+        )
+
+    def _curves(self, maps: Mapping[str, Affine]) -> dict[tuple[str, str], list[Cell]]:
+        """Scores of every k, (k,) in each cell, by stage and metric."""
+        parts: dict[tuple[str, str], list[list[Cell]]] = {}
+        for blocks in prefix_cosines(self._coordinates(maps)):
+            for place, stage in enumerate(self.stages):
+                predictions = [block[place] for block in blocks]
+                for metric in MANY:
+                    cells = score_many(self._table.scored, predictions, metric)
+                    parts.setdefault((stage, metric), []).append(cells)
+        return {key: [_joined(cells) for cells in zip(*p, strict=True)] for key, p in parts.items()}
+
+    def _coordinates(self, maps: Mapping[str, Affine]) -> list[Pairs]:
+        """Whitened coordinates of the sentences of every scored set, zero for blank ones."""
+        assert self._vectors is not None
+        table, fit_on, blank = self._table, self._protocol.fit_on, self._table.is_blank
+        names = [table.fit_set_of(s, fit_on) for s in table.scored]
+        found: dict[str, tuple[NDArray[np.int64], Floats, Floats]] = {}
+        for name, affine in maps.items():
+            members = zip(names, table.scored, strict=True)
+            rows = np.unique(np.concatenate([s.pairs.ravel() for n, s in members if n == name]))
+            x = torch.from_numpy(self._vectors[rows].astype(np.float64))
+            coordinates = (affine.basis.T @ (x - affine.mean).T).numpy()
+            coordinates[:, blank[rows]] = 0.0
+            variances = 1 / (affine.basis**2).sum(0).numpy()
+            scales = {"rotated": variances, "post": np.ones_like(variances)}
+            found[name] = rows, coordinates, np.stack([scales[stage] for stage in self.stages])
+        result = []
+        for name, s in zip(names, table.scored, strict=True):
+            rows, coordinates, scales_of = found[name]
+            result.append(Pairs(coordinates, scales_of, np.searchsorted(rows, s.pairs)))
+        return result
+
+
+def _joined(cells: Sequence[Cell]) -> Cell:
+    """One cell from those of successive blocks of k."""
+    return replace(cells[0], value=np.concatenate([cell.value for cell in cells]))

@@ -1,0 +1,70 @@
+"""Cosines of every mix of slots from one small Gram array per pair.
+
+    v = sum_l s_l x_l        cos(v_a, v_b) = s'G_ab s / sqrt(s'G_aa s * s'G_bb s),  G_ab = X_a X_b'
+
+A slot is one of several vectors of a sentence, its layers for instance; s is 1 in the slots of a
+mix and 0 elsewhere, since a cosine does not ask whether a mix is the sum or the mean. A quadratic
+form is linear in the products of s with itself, so that all mixes of all pairs are one matrix
+product: (mix, product) with (product, pair), a product being an unordered pair of slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from whitepool.similarity import DECIMALS
+
+Floats = NDArray[np.float64]
+Mix = tuple[int, ...]
+
+
+def products(first: NDArray[np.floating], second: NDArray[np.floating]) -> Floats:
+    """What the quadratic forms s'G s of some pairs are made of, (product, pair).
+
+    Args:
+        first: (pair, slot, dim).
+        second: (pair, slot, dim).
+
+    Of two different slots both entries of G are added, in the order of `np.triu_indices`.
+    """
+    a, b = (torch.from_numpy(np.asarray(x, dtype=np.float64)) for x in (first, second))
+    gram = torch.bmm(a, b.transpose(1, 2))  # (pair, slot, slot)
+    one, other = np.triu_indices(gram.shape[1])
+    halves = torch.from_numpy(np.where(one == other, 0.5, 1.0))
+    return ((gram[:, one, other] + gram[:, other, one]) * halves).T.contiguous().numpy()
+
+
+def design(mixes: Sequence[Mix], slots: int) -> Floats:
+    """Which products each mix is made of: 1 or 0, (mix, product)."""
+    chosen = np.zeros((len(mixes), slots))
+    for row, mix in zip(chosen, mixes, strict=True):
+        row[list(mix)] = 1.0
+    one, other = np.triu_indices(slots)
+    return chosen[:, one] * chosen[:, other]
+
+
+def mix_cosines(chosen: Floats, both: Floats, first: Floats, second: Floats) -> Floats:
+    """Cosines of some mixes, (mix, pair), rounded as `whitepool.similarity.cosine` rounds.
+
+    Args:
+        chosen: the mixes' `design`, (mix, product).
+        both: `products` of each pair's first and second sentence, (product, pair).
+        first: of the first sentence with itself, (product, pair).
+        second: of the second sentence with itself, (product, pair).
+
+    The cosine with a zero vector is 0.
+    """
+    result = chosen @ both
+    scale = chosen @ first
+    scale *= chosen @ second
+    zero = scale <= 0
+    scale[zero] = np.inf
+    np.sqrt(scale, out=scale)
+    result /= scale
+    np.round(result, DECIMALS, out=result)
+    result += 0.0  # turns -0.0 into 0.0
+    return result

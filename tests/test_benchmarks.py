@@ -1,0 +1,157 @@
+"""The benchmarks' quick form runs, and what it reports is what was done; no thresholds."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import grids, machine, models, ours, peers, rounds, scale, sentences, suite
+from benchmarks.__main__ import main
+from whitepool.errors import UserError
+from whitepool.precision import fast_bfloat16_cpu
+from whitepool.states import Needs
+
+
+def quick(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    file = tmp_path / "found.json"
+    assert main([*arguments, "--quick", "--json", str(file)]) == 0
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return sentences.unique([sentences.made_up()], None)
+
+
+@pytest.fixture(scope="module")
+def folder(texts: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return models.folder("tiny", tmp_path_factory.mktemp("models"), texts)
+
+
+def test_encode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    precisions = "32-true,bf16-true"
+    found = quick(tmp_path, "encode", "--peers", "none", "--precision", precisions)
+    assert [s["name"] for s in found["speeds"]] == ["whitepool 32-true", "whitepool bf16-true"]
+    exact, rounded = found["speeds"]
+    assert exact["agreement"] == pytest.approx(1, abs=1e-6)
+    assert 0.99 < rounded["agreement"] < 1
+    (change,) = found["score changes"]
+    assert 0 < change["largest cosine change"] < 0.05
+    assert found["sentences"] == 120
+    assert found["machine"]["versions"]["torch"] == torch.__version__
+    printed = capsys.readouterr().out
+    assert "| whitepool 32-true " in printed
+    assert ("no amx_bf16" in printed) == (not fast_bfloat16_cpu())
+
+
+def test_suite_scores_are_those_of_sentences_encoded_one_by_one(
+    tmp_path: Path, folder: Path
+) -> None:
+    found = quick(tmp_path, "suite", "--peers", "none", "--precision", "32-true")
+    (score,) = found["scores"].values()
+    plm = ours.load(folder, "32-true")
+
+    def singly(some: Sequence[str], _: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return np.concatenate([ours.encode(plm, [text], ours.mean(-1)) for text in some])
+
+    assert score == pytest.approx(suite.score_with(singly, 1, [sentences.made_up()]), abs=1e-3)
+
+
+def test_analyses(tmp_path: Path) -> None:
+    found = quick(tmp_path, "analyses")
+    parts = {row["part"].split(",")[0] for row in found["results"]}
+    missing = {line.split()[0] for line in found["left out"]}
+    assert {"early stop", "layers"} <= parts
+    assert len(parts) + len(missing) == 5
+
+
+def test_scale(tmp_path: Path) -> None:
+    found = quick(tmp_path, "scale")
+    (size,) = found["sizes"]
+    assert (size["sentences"], size["dim"]) == (120, 32)
+    assert size["peak"] >= size["before"] > 50
+    assert size["vectors"] == pytest.approx(120 * 32 * 4e-6)
+    assert all(size[part] > 0 for part in ("table", "encode", "whiten", "score"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("encode", "--peers", "faiss"), "--peers has 'faiss': choose from sentence-transformers"),
+        (("encode", "--precision", "16"), "--precision has '16': choose from 32-true, bf16-true"),
+        (("encode", "--sentences", "121"), "--sentences is 121: give 1 to 120"),
+        (("encode", "--model", "bart"), "--model is 'bart': choose one of all_minilm"),
+        (("analyses", "--parts", "all"), "--parts has all: choose from early_stop"),
+        (("scale", "--sizes", "many"), "--sizes and --layers take whole numbers"),
+        (("scale", "--sizes", "3"), "--sizes has 3: give at least 4 sentences"),
+    ],
+)
+def test_mistakes(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--quick"]) == 1
+    assert capsys.readouterr().err.startswith(f"Error: {message}")
+
+
+def test_a_peer_given_by_name_must_be_there(folder: Path, tmp_path: Path) -> None:
+    def absent(*_: Path) -> peers.Encode:
+        raise ImportError(name="openvino")
+
+    before = peers.PEERS["openvino"]
+    peers.PEERS["openvino"] = absent
+    try:
+        with pytest.raises(UserError, match="peer openvino cannot run: openvino is not there"):
+            peers.load(["openvino"], folder, tmp_path)
+    finally:
+        peers.PEERS["openvino"] = before
+
+
+def test_repeated_sentences_are_distinct_and_as_long(texts: Sequence[str]) -> None:
+    many = sentences.repeated(texts, 1000)
+    assert len(set(many)) == 1000
+    assert set(many[:120]) == set(texts)
+    words = [len(text.split()) for text in many[120:240]]
+    assert statistics.mean(words) == statistics.mean(len(text.split()) + 1 for text in texts)
+
+
+def test_operations_count_every_product(folder: Path, texts: Sequence[str]) -> None:
+    """Against torch's own counter, on a batch without padding."""
+    from torch.utils.flop_counter import FlopCounterMode
+    from transformers import AutoModel
+
+    plm = ours.load(folder, "32-true")
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        model(torch.ones(3, 7, dtype=torch.long))
+    assert machine.operations(plm, [7] * 3) == pytest.approx(1e-9 * counter.get_total_flops())
+
+
+def test_peak_memory_is_this_process_s_own(tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    status.write_text("Name:\tpython\nVmHWM:\t  500000 kB\nVmRSS:\t  400000 kB\n")
+    assert scale.peak_memory(status) == 512
+    assert scale.peak_memory() > 50
+
+
+def test_rounds_take_turns() -> None:
+    order: list[str] = []
+    runs = {name: (lambda name=name: order.append(name)) for name in "abc"}
+    times = rounds.alternate(runs, 3)
+    assert "".join(order) == "abc" + "abc" + "bca" + "cab"
+    assert [len(taken) for taken in times.values()] == [3, 3, 3]
+    assert rounds.ratios([2, 9], [1, 3]) == [2, 3]
+
+
+def test_a_pass_gives_every_row_once(folder: Path) -> None:
+    subject = grids.Subject.load(folder, [sentences.made_up()], 64)
+    rows = [row for rows, _ in subject.passes(Needs((1,))) for row in rows.tolist()]
+    assert sorted(rows) == list(range(len(subject.table)))
