@@ -30,7 +30,6 @@ def command(
 ) -> Callable[..., tuple[int, Path]]:
     """Runs a script with the tiny BERT; gives its exit status and its run folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("COLUMNS", "120")
     runs = 0
 
@@ -42,6 +41,7 @@ def command(
         if model:
             given += ["model=bert", f"model.path={checkpoint('bert')}"]
         GlobalHydra.instance().clear()
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")  # a run sets it
         monkeypatch.setattr(sys, "argv", [script, *given])
         handler = signal.getsignal(signal.SIGINT)
         with pytest.raises(SystemExit) as ended:
