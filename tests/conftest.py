@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tiny import make_checkpoint, shared_folder
+from tiny import WORDS, make_checkpoint, shared_folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -40,6 +41,20 @@ def plm(checkpoint: Callable[[str], Path]) -> Callable[[str], Any]:
         return loaded[family]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 60 pairs whose score is their share of common words."""
+    draw = random.Random(0)
+    path = tmp_path_factory.mktemp("pairs") / "mine.tsv"
+    lines = ["sentence1\tsentence2\tscore"]
+    for _ in range(60):
+        a = draw.sample(WORDS, 5)
+        b = draw.sample(a, draw.randint(0, 5)) + draw.sample(WORDS, 2)
+        lines.append(f"{' '.join(a)}\t{' '.join(b)}\t{len(set(a) & set(b))}")
+    path.write_text("\n".join([*lines, "\ta dog\t1", ""]), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from whitepool.encoding import open_store
 from whitepool.inputs import options
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
@@ -81,6 +82,17 @@ def test_trainers(trainer: str) -> None:
 @pytest.mark.parametrize("logger", choices("logger"))
 def test_loggers(logger: str) -> None:
     assert composed(f"logger={logger}").logger.name == logger
+
+
+@pytest.mark.parametrize("cache", choices("cache"))
+def test_caches(cache: str) -> None:
+    assert (open_store(composed(f"cache={cache}").cache) is None) == (cache == "off")
+
+
+def test_vectors_are_kept_unless_it_is_said_otherwise() -> None:
+    store = open_store(composed().cache)
+    assert store is not None
+    assert store.max_size == 4 * 1024**3
 
 
 @pytest.mark.parametrize("experiment", choices("experiment"))

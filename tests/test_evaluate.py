@@ -19,7 +19,7 @@ from scipy import stats
 
 from whitepool.whitening import load_maps
 
-from tiny import WORDS, make_checkpoint
+from tiny import make_checkpoint
 
 SCRIPT = Path(__file__).resolve().parents[1] / "evaluate.py"
 Run = subprocess.CompletedProcess[str]
@@ -38,22 +38,6 @@ def command(folder: Path, *overrides: str, **environment: str) -> Run:
         timeout=1500,
         check=False,
     )
-
-
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 60 pairs whose score is their share of common words."""
-    import random
-
-    draw = random.Random(0)
-    path = tmp_path_factory.mktemp("pairs") / "mine.tsv"
-    lines = ["sentence1\tsentence2\tscore"]
-    for _ in range(60):
-        a = draw.sample(WORDS, 5)
-        b = draw.sample(a, draw.randint(0, 5)) + draw.sample(WORDS, 2)
-        lines.append(f"{' '.join(a)}\t{' '.join(b)}\t{len(set(a) & set(b))}")
-    path.write_text("\n".join([*lines, "\ta dog\t1", ""]), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +259,13 @@ def test_full_error_shows_the_traceback(tmp_path: Path) -> None:
 def test_help_lists_groups_and_examples(tmp_path: Path) -> None:
     run = command(tmp_path, "--help")
     assert run.returncode == 0
-    for text in ("pooling: avg, cls", "whitening: off, pca", "python evaluate.py model=roberta"):
+    for text in (
+        "pooling: avg, cls",
+        "whitening: off, pca",
+        "cache: off, on",
+        "max_size: 4GiB",
+        "python evaluate.py model=roberta",
+    ):
         assert text in run.stdout
 
 
@@ -293,9 +283,10 @@ def test_csv_and_no_logger_never_import_wandb(
     tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
 ) -> None:
     (tmp_path / "wandb.py").write_text("raise ImportError('wandb was imported')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     for logger in ("csv", "none"):
         run = command(
             tmp_path, f"logger={logger}", "model=bert", f"model.path={checkpoint('bert')}",
-            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=str(tmp_path),
+            "data=pairs", f"data.path={pairs}", "whitening=off", PYTHONPATH=path,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr

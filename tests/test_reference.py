@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from whitepool.data import PairSet, Task, load_sts
-from whitepool.data.datamodule import plan_batches
+from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.table import SentenceTable
 from whitepool.moments import Moments
 from whitepool.plm import FrozenPLM
@@ -31,7 +31,7 @@ from whitepool.pooling import (
 )
 from whitepool.protocol import EvalProtocol
 from whitepool.scores import Scores, cosines, score
-from whitepool.states import Needs, pad
+from whitepool.states import Needs
 from whitepool.whitening import Whitening
 
 from tiny import shared_folder
@@ -97,13 +97,13 @@ def encode(plm: FrozenPLM, table: SentenceTable, heads: dict[Any, Pooling]) -> d
     for head in heads.values():
         needs |= head.needs
     vectors: dict[Any, Any] = {}
-    for batch in plan_batches([len(i) for i in table.ids], 4096):
-        states = plm(pad([table.ids[row] for row in batch], plm.pad_id), needs)
-        for key, head in heads.items():
-            found = head(states).numpy()
-            if key not in vectors:
-                vectors[key] = np.zeros((len(table), found.shape[1]), dtype=np.float32)
-            vectors[key][batch] = found
+    for batch in SentenceDataModule(table).test_dataloader():
+        for rows, states in plm.states(batch, needs):
+            for key, head in heads.items():
+                found = head(states).numpy()
+                if key not in vectors:
+                    vectors[key] = np.zeros((len(table), found.shape[1]), dtype=np.float32)
+                vectors[key][rows] = found
     return vectors
 
 

@@ -17,7 +17,7 @@ def scores(folder: Path, *overrides: str) -> dict[tuple[str, str], float]:
     import os
 
     cache = os.environ.get("WHITEPOOL_CACHE", str(Path.home() / ".cache" / "whitepool"))
-    run = command(folder, *overrides, WHITEPOOL_CACHE=cache)
+    run = command(folder, *overrides, "cache=off", WHITEPOOL_CACHE=cache)
     assert run.returncode == 0, run.stderr
     content = results(folder)
     aggregate = content["protocol"]["aggregate"]

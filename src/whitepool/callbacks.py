@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from torch import Tensor
 
 from whitepool.data.datamodule import SentenceDataModule
-from whitepool.errors import UserError
+from whitepool.fitting import FitSets, fit_each
 from whitepool.moments import Moments
 from whitepool.protocol import FitOn
 from whitepool.states import Batch
@@ -26,6 +25,7 @@ class WhiteningCallback(pl.Callback):
         chunk: vectors gathered before the moments are updated, which costs O(dim^2) a time.
 
     Attributes:
+        moments: moments of each fit set, after the pass.
         maps: map of each fit set, after the pass.
     """
 
@@ -33,15 +33,14 @@ class WhiteningCallback(pl.Callback):
         self.post = post
         self.fit_on = fit_on
         self.chunk = chunk
+        self.moments: dict[str, Moments] = {}
         self.maps: dict[str, Affine] = {}
 
     def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Count how often each row occurs in each fit set."""
         assert isinstance(trainer.datamodule, SentenceDataModule)
-        counts = trainer.datamodule.table.fit_sets(self.fit_on)
-        self._weights = {name: torch.from_numpy(count) for name, count in counts.items()}
-        self._moments: dict[str, Moments] = {}
-        self._waiting: list[tuple[Tensor, Tensor]] = []
+        self._counts = trainer.datamodule.table.fit_sets(self.fit_on)
+        self._fit_sets = FitSets(self._counts, self.chunk)
 
     def on_test_batch_end(
         self,
@@ -54,9 +53,7 @@ class WhiteningCallback(pl.Callback):
     ) -> None:
         """Take in the vectors of a batch."""
         assert isinstance(outputs, Tensor)
-        self._waiting.append((batch.rows.cpu(), outputs))
-        if sum(len(rows) for rows, _ in self._waiting) >= self.chunk:
-            self._flush()
+        self._fit_sets.update(batch.rows, outputs)
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Fit a map on each fit set.
@@ -64,26 +61,5 @@ class WhiteningCallback(pl.Callback):
         Raises:
             UserError: a fit set cannot be fitted on; the message names it.
         """
-        self._flush()
-        for name in self._weights:
-            try:
-                if name not in self._moments:
-                    raise UserError("no sentence of it has any text.")
-                self.maps[name] = self.post.fit(self._moments[name], name)
-            except UserError as error:
-                raise UserError(f"fit set {name}: {error}") from error
-
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        rows = torch.cat([rows for rows, _ in self._waiting])
-        vectors = torch.cat([vectors for _, vectors in self._waiting])
-        if vectors.device.type == "mps":  # has no float64
-            vectors = vectors.cpu()
-        self._waiting = []
-        for name, weights in self._weights.items():
-            weight = weights[rows]
-            used = weight > 0
-            if used.any():
-                moments = self._moments.setdefault(name, Moments(vectors.shape[1], vectors.device))
-                moments.update(vectors[used.to(vectors.device)], weight[used])
+        self.moments = self._fit_sets.finish()
+        self.maps = fit_each(self.post, self.moments, self._counts)

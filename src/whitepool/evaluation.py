@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
-import pytorch_lightning as pl
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import RichProgressBar
 
 from whitepool import report, scores
-from whitepool.callbacks import WhiteningCallback
-from whitepool.data.datamodule import SentenceDataModule
+from whitepool.encoding import encode, open_store
 from whitepool.inputs import prepare, quiet_libraries
-from whitepool.module import SentenceEncoder
 from whitepool.tracking import tracked
 from whitepool.whitening import save_maps
 
@@ -33,28 +27,16 @@ def evaluate(config: DictConfig) -> float:
         mean over tasks if there are several.
     """
     quiet_libraries()
+    store = open_store(config.cache)
     output = Path(config.output_dir)
     output.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, output / "config.yaml", resolve=True)
     with tracked(config, output) as logger:
         inputs = prepare(config)
         protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
-        encoder = SentenceEncoder(plm, inputs.pooling)
-        data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-        whitening = WhiteningCallback(inputs.post, protocol.fit_on) if inputs.post else None
-        trainer: pl.Trainer = instantiate(
-            config.trainer,
-            precision="32-true",  # the model is loaded in its own precision, the rest is not cast
-            logger=logger,
-            callbacks=[*([whitening] if whitening else []), *progress(config.trainer)],
-            default_root_dir=output,
-        )
-        started = time.perf_counter()
-        trainer.test(encoder, datamodule=data, verbose=False)
-        seconds = time.perf_counter() - started
-
-        maps = whitening.maps if whitening else None
-        by_stage = scores.cosines(table, encoder.vectors, maps, protocol)
+        encoded = encode(config, inputs, store, logger=logger, folder=output)
+        maps = encoded.maps
+        by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
         result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
         run = report.Run(
             config=OmegaConf.to_container(config, resolve=True),
@@ -64,8 +46,10 @@ def evaluate(config: DictConfig) -> float:
             table=table,
             scores=result,
             maps=maps,
-            encode_seconds=seconds,
-            device=str(encoder.device),
+            encode_seconds=encoded.seconds,
+            device=encoded.device,
+            reused=encoded.reused,
+            vectors_key=encoded.key,
         )
         if maps is not None:
             save_maps(output / "whitening.safetensors", maps, run.provenance())
@@ -76,8 +60,3 @@ def evaluate(config: DictConfig) -> float:
         run.log_table(logger)
         report.show(run, output)
         return run.headline.value
-
-
-def progress(trainer: DictConfig) -> list[pl.Callback]:
-    """A progress bar, unless it is turned off."""
-    return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []

@@ -30,6 +30,7 @@ class Inputs:
     Attributes:
         protocol: with the fit set that the command line asks for.
         pooling: the head.
+        head: the arguments it was made with, classes included.
         post: what is fitted after pooling, None for nothing.
         plm: the frozen model.
         max_length: tokens per text.
@@ -38,6 +39,7 @@ class Inputs:
 
     protocol: EvalProtocol
     pooling: Pooling
+    head: dict[str, Any]
     post: PostProcess | None
     plm: FrozenPLM
     max_length: int
@@ -53,7 +55,8 @@ def prepare(config: DictConfig) -> Inputs:
     protocol: EvalProtocol = instantiate(config.protocol)
     if config.whitening.fit_on is not None:
         protocol = replace(protocol, fit_on=config.whitening.fit_on)
-    pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
+    head = options(config.pooling, "pooling")
+    pooling = instantiate(head, _convert_="all")
     step = options(config.whitening, "whitening")
     post = instantiate(step, _convert_="all") if "_target_" in step else None
     tasks = instantiate(config.data, _convert_="all")
@@ -65,7 +68,7 @@ def prepare(config: DictConfig) -> Inputs:
     )
     protocol.check(table)
     announce(table, protocol, length, fits=post is not None)
-    return Inputs(protocol, pooling, post, plm, length, table)
+    return Inputs(protocol, pooling, head, post, plm, length, table)
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:

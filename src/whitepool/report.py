@@ -41,11 +41,19 @@ class Run:
     maps: dict[str, Affine] | None
     encode_seconds: float
     device: str
+    reused: bool = False
+    vectors_key: str | None = None
 
     @cached_property
     def headline(self) -> Row:
         """The row the run is judged by."""
         return headline(self.scores, self.protocol)
+
+    @property
+    def speed(self) -> float | None:
+        """Unique sentences encoded per second; None where vectors were reused."""
+        filled = int((~self.table.is_blank).sum())
+        return None if self.reused else filled / self.encode_seconds
 
     def recipe(self) -> dict[str, Any]:
         """Model, pooling and post-processing, enough to do the same again."""
@@ -70,7 +78,6 @@ class Run:
     def results(self) -> dict[str, Any]:
         """The content of results.json."""
         sets = [s for task in self.table.tasks for s in (*task.scored, *task.other_splits)]
-        unique = int((~self.table.is_blank).sum())
         return {
             "schema": SCHEMA,
             "headline": _plain(self.headline),
@@ -108,7 +115,8 @@ class Run:
                 "blank": self.table.blank,
             },
             "seconds": round(self.encode_seconds, 3),
-            "sentences_per_second": round(unique / self.encode_seconds, 1),
+            "sentences_per_second": None if self.speed is None else round(self.speed, 1),
+            "vectors": {"reused": self.reused, "key": self.vectors_key},
             "device": self.device,
             "versions": versions(),
             "config": self.config,
@@ -132,7 +140,8 @@ class Run:
             if is_defined(row):
                 part = row.subset or row.aggregate
                 result[f"{row.task}/{part}/{row.stage}/{row.metric}"] = row.value
-        result["sentences_per_second"] = len(self.table) / self.encode_seconds
+        if self.speed is not None:
+            result["sentences_per_second"] = self.speed
         return result
 
     def log_table(self, logger: Any) -> None:

@@ -1,0 +1,183 @@
+"""Vectors of a table's sentences and maps fitted on them: from a pass, or kept from an earlier one.
+
+Vectors are kept under what they depend on, moments under the vectors they were taken from, so that
+a run whose vectors are reused fits the same maps to the last bit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from hydra.utils import instantiate
+from numpy.typing import NDArray
+from omegaconf import DictConfig
+from pytorch_lightning.callbacks import RichProgressBar
+from pytorch_lightning.loggers import Logger
+
+from whitepool import identity, reuse
+from whitepool.callbacks import WhiteningCallback
+from whitepool.data.datamodule import SentenceDataModule
+from whitepool.errors import UserError
+from whitepool.fetching import cache_root
+from whitepool.fitting import FitSets, fit_each
+from whitepool.inputs import Inputs
+from whitepool.module import SentenceEncoder
+from whitepool.moments import Moments
+from whitepool.size import parse_size
+from whitepool.whitening import Affine
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """What a run scores.
+
+    Attributes:
+        vectors: (row, dim), float32, before any map; zero for blank sentences.
+        maps: map of each fit set, None without post-processing.
+        seconds: what this run took, to encode or to read what is kept, and to fit.
+        device: where the model ran, or would have.
+        reused: whether the vectors are those of an earlier run, and nothing was encoded.
+        key: what the vectors are kept under, None where they are not.
+    """
+
+    vectors: NDArray[np.float32]
+    maps: dict[str, Affine] | None
+    seconds: float
+    device: str
+    reused: bool = False
+    key: str | None = None
+
+
+def open_store(config: DictConfig) -> reuse.Store | None:
+    """Where ``cache=`` says that vectors are kept, None for ``off``.
+
+    Raises:
+        UserError: another choice, or a size that is none.
+    """
+    if config.name == "off":
+        return None
+    if config.name != "on":
+        raise UserError(f"cache.name is {config.name!r}: choose one of on, off.")
+    return reuse.Store(cache_root() / "vectors", parse_size(config.max_size, "cache.max_size"))
+
+
+def encode(
+    config: DictConfig,
+    inputs: Inputs,
+    store: reuse.Store | None,
+    *,
+    logger: Logger | Literal[False],
+    folder: Path,
+) -> Encoded:
+    """Encode the sentences of the table and fit a map on each fit set, or reuse what is kept.
+
+    Raises:
+        UserError: a vector is not finite, or a fit set cannot be fitted on.
+    """
+    table, plm, post, fit_on = inputs.table, inputs.plm, inputs.post, inputs.protocol.fit_on
+    data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
+    whitening = WhiteningCallback(post, fit_on) if post else None
+    trainer: pl.Trainer = instantiate(
+        config.trainer,
+        precision="32-true",  # the model is loaded in its own precision, the rest is not cast
+        logger=logger,
+        callbacks=[*([whitening] if whitening else []), *progress(config.trainer)],
+        default_root_dir=folder,
+    )
+    device = trainer.strategy.root_device
+    if store and (why := identity.why_unknown(plm, inputs.head)):
+        log.info("vectors are neither kept nor reused: %s.", why)
+        store = None
+    made_from = kept = None
+    started = time.perf_counter()
+    if store:
+        made_from = identity.vectors_from(
+            plm,
+            inputs.head,
+            table,
+            data.batches,
+            device=device.type,
+        )
+        kept = store.load(made_from)
+    key = reuse.digest(made_from) if made_from else None
+    if store and kept:
+        vectors = kept["vectors"]
+        log.info(
+            "vectors of %s sentences reused from %.12s: not encoded again", f"{len(table):,}", key
+        )
+        maps = _fit(inputs, data, vectors, store, device) if post else None
+        seconds = time.perf_counter() - started
+        return Encoded(vectors, maps, seconds, str(device), reused=True, key=key)
+
+    started = time.perf_counter()
+    encoder = SentenceEncoder(plm, inputs.pooling)
+    trainer.test(encoder, datamodule=data, verbose=False)
+    seconds = time.perf_counter() - started
+    if store and made_from:
+        store.save(made_from, {"vectors": encoder.vectors})
+        if whitening:
+            counts = table.fit_sets(fit_on)
+            of = identity.moments_from(encoder.vectors, counts, data.batches, device=device.type)
+            store.save(of, pack(whitening.moments))
+    maps = whitening.maps if whitening else None
+    return Encoded(encoder.vectors, maps, seconds, str(device), reused=False, key=key)
+
+
+def _fit(
+    inputs: Inputs,
+    data: SentenceDataModule,
+    vectors: NDArray[np.float32],
+    store: reuse.Store,
+    device: torch.device,
+) -> dict[str, Affine]:
+    """Maps fitted on vectors that were kept: from their moments, or from the batches once more."""
+    assert inputs.post is not None
+    counts = inputs.table.fit_sets(inputs.protocol.fit_on)
+    made_from = identity.moments_from(vectors, counts, data.batches, device=device.type)
+    if kept := store.load(made_from):
+        moments = unpack(kept, device)
+    else:
+        fit_sets = FitSets(counts)
+        for rows in data.batches:
+            fit_sets.update(torch.tensor(rows), torch.from_numpy(vectors[rows]).to(device))
+        moments = fit_sets.finish()
+        store.save(made_from, pack(moments))
+    return fit_each(inputs.post, moments, counts)
+
+
+def pack(moments: Mapping[str, Moments]) -> dict[str, NDArray[np.float64]]:
+    """Moments as arrays: ``NAME/count`` (), ``NAME/mean`` (dim,), ``NAME/scatter`` (dim, dim)."""
+    arrays = {}
+    for name, m in moments.items():
+        arrays[f"{name}/count"] = np.array(m.count)
+        arrays[f"{name}/mean"] = m.mean.cpu().numpy()
+        arrays[f"{name}/scatter"] = m.scatter.cpu().numpy()
+    return arrays
+
+
+def unpack(arrays: Mapping[str, NDArray[np.float64]], device: torch.device) -> dict[str, Moments]:
+    """What `pack` made arrays of, on ``device`` where that has float64."""
+    home = torch.device("cpu") if device.type == "mps" else device
+    result = {}
+    for name in [key.removesuffix("/count") for key in arrays if key.endswith("/count")]:
+        m = Moments(len(arrays[f"{name}/mean"]), home)
+        m.count = float(arrays[f"{name}/count"])
+        m.mean = torch.from_numpy(arrays[f"{name}/mean"]).to(home)
+        m.scatter = torch.from_numpy(arrays[f"{name}/scatter"]).to(home)
+        result[name] = m
+    return result
+
+
+def progress(trainer: DictConfig) -> list[pl.Callback]:
+    """A progress bar, unless it is turned off."""
+    return [RichProgressBar(leave=False)] if trainer.enable_progress_bar else []
