@@ -21,6 +21,7 @@ from torch import Tensor
 
 from whitepool.errors import UserError
 from whitepool.moments import Moments
+from whitepool.spectrum import effective_rank
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +89,7 @@ class Whitening:
         """
         values, vectors = eigh_descending(moments.covariance())
         n, dim = moments.count, moments.dim
-        cut = values[0] * dim * torch.finfo(values.dtype).eps
-        rank = int((values > cut).sum()) if values[0] > 0 else 0
+        rank = effective_rank(values)
         if rank == 0:
             raise UserError(f"all {n:g} vectors are equal, so there is nothing to whiten.")
         if self.k is not None and self.k > dim:

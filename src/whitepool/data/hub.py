@@ -34,23 +34,30 @@ COLUMNS = ("sentence1", "sentence2", "score")
 SPLIT_NAMES = {"train": "train", "dev": "validation|dev", "test": "test"}
 
 
-def split_files(names: list[str], split: str) -> list[str]:
+def split_files(names: list[str], split: str, folder: str | None = None) -> list[str]:
     """The files of a repository that make up a split, in order; Parquet is preferred.
 
     Args:
         names: paths in the repository.
-        split: ``train``, ``dev`` or ``test``.
+        split: ``train``, ``dev``, ``test`` or another that the data set has.
+        folder: where there is a folder for each of several configurations, the one wanted.
 
     Returns:
         Paths, empty where the split is not there or one of its shards is not.
     """
+    inside = f"{re.escape(folder)}/" if folder else ""
     shard = r"(?:-\d+-of-(\d+)(?:-\w+)?)?"
     for ending in (r"\.parquet", r"\.jsonl\.gz"):
-        pattern = re.compile(rf"(?:.*/)?(?:{SPLIT_NAMES[split]}){shard}{ending}")
+        pattern = re.compile(rf"(?:.*/)?{inside}(?:{_names(split)}){shard}{ending}")
         matches = [m for m in map(pattern.fullmatch, sorted(names)) if m]
         if matches and len(matches) == int(matches[0][1] or 1):
             return [match[0] for match in matches]
     return []
+
+
+def _names(split: str) -> str:
+    """A regular expression of the names a split goes by."""
+    return SPLIT_NAMES.get(split, re.escape(split))
 
 
 def read(task: str, subset: str, split: str) -> PairSet:
@@ -70,7 +77,7 @@ def read(task: str, subset: str, split: str) -> PairSet:
         )
     rows: list[text.Row] = []
     parts: list[bytes] = []
-    for path in _download(repo, revision, split):
+    for path in download(repo, revision, split):
         raw = text.read_bytes(path)
         parts.append(raw)
         if path.suffix == ".parquet":
@@ -89,7 +96,26 @@ def read(task: str, subset: str, split: str) -> PairSet:
     )
 
 
-def _download(repo: str, revision: str, split: str) -> list[Path]:
+def download(
+    repo: str,
+    revision: str | None,
+    split: str,
+    folder: str | None = None,
+    remedy: str = "give a local copy with data.root=",
+) -> list[Path]:
+    """The files of a split, downloaded into the hub's cache unless they are there.
+
+    Args:
+        repo: id of a data set.
+        revision: commit; None for the newest.
+        split: see `split_files`, as for ``folder``.
+        folder: folder of a configuration.
+        remedy: what to do where they cannot be had, for the message.
+
+    Raises:
+        UserError: as `read`.
+    """
+    address = f"{repo}@{revision}" if revision else repo
     try:
         from huggingface_hub import HfApi, hf_hub_download
     except ImportError as fault:
@@ -99,11 +125,11 @@ def _download(repo: str, revision: str, split: str) -> list[Path]:
     listed: list[str] = []
     try:
         # A pinned revision does not change, so what is cached needs no look at the hub.
-        names = split_files(_cached(repo, revision, split), split)
+        names = split_files(_cached(repo, revision, split), split, folder) if revision else []
         if not names:
             log.info("fetching the %s split of %s from the Hugging Face hub", split, repo)
             listed = HfApi().list_repo_files(repo, repo_type="dataset", revision=revision)
-            names = split_files(listed, split)
+            names = split_files(listed, split, folder)
         paths = [
             Path(hf_hub_download(repo, name, repo_type="dataset", revision=revision))
             for name in names
@@ -111,14 +137,14 @@ def _download(repo: str, revision: str, split: str) -> list[Path]:
     # The hub's HTTP library changes with its version, so its faults share no class but this.
     except Exception as fault:
         raise UserError(
-            f"{repo}@{revision} cannot be had from the Hugging Face hub "
+            f"{address} cannot be had from the Hugging Face hub "
             f"({type(fault).__name__}) and is not in its cache; go online once (HF_HUB_OFFLINE "
-            "unset), or give a local copy with data.root=."
+            f"unset), or {remedy}."
         ) from fault
     if not paths:
         raise UserError(
-            f"{repo}@{revision}: no complete Parquet or .jsonl.gz files of the {split} split among "
-            f"{', '.join(listed)}; give a local copy with data.root=."
+            f"{address}: no complete Parquet or .jsonl.gz files of the {split} split among "
+            f"{', '.join(listed)}; {remedy}."
         )
     return paths
 
@@ -127,7 +153,7 @@ def _cached(repo: str, revision: str, split: str) -> list[str]:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    patterns = [f"*{name}*" for name in SPLIT_NAMES[split].split("|")]
+    patterns = [f"*{name}*" for name in SPLIT_NAMES.get(split, split).split("|")]
     try:
         folder = snapshot_download(
             repo,

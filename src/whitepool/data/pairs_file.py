@@ -35,7 +35,10 @@ def read_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
         case ".tsv":
             return tsv_rows(raw, path, columns)
         case ".csv":
-            return _named_rows(_csv_cells(raw, path), columns, path)
+            # Without its last line end an empty last line is gone too. StringIO, unlike
+            # str.splitlines, ends lines at line feeds only and keeps what ends them.
+            content = text.decode(raw, path).removesuffix("\n").removesuffix("\r")
+            return _named_rows(csv_cells(io.StringIO(content), path), columns, path)
         case ".jsonl" | ".json":
             return json_rows(raw, path, columns)
         case ".parquet":
@@ -56,11 +59,17 @@ def tsv_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
     return _named_rows(((number, line.split("\t")) for number, line in lines), columns, path)
 
 
-def _csv_cells(raw: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
-    # Without its last line end an empty last line is gone too. StringIO, unlike str.splitlines,
-    # ends lines at line feeds only and keeps what ends them.
-    content = text.decode(raw, path).removesuffix("\n").removesuffix("\r")
-    reader = csv.reader(io.StringIO(content), strict=True)
+def csv_cells(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """First line and cells of each row of quoted CSV; an empty line has no cell.
+
+    Args:
+        lines: the file's lines, their ends kept.
+        path: the file, for messages.
+
+    Raises:
+        UserError: the quoting is broken.
+    """
+    reader = csv.reader(lines, strict=True)
     line = 1
     try:
         for fields in reader:
@@ -143,11 +152,16 @@ def parquet_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _typed_row(cells: list[object], columns: Columns, where: str) -> Row:
-    first, second = (_sentence(v, n, where) for v, n in zip(cells[:2], columns[:2], strict=True))
+    first, second = (sentence_of(v, n, where) for v, n in zip(cells[:2], columns[:2], strict=True))
     return first, second, text.parse_score(cells[2], where)
 
 
-def _sentence(value: object, column: str, where: str) -> str:
+def sentence_of(value: object, column: str, where: str) -> str:
+    """The value of a column, which must be a text.
+
+    Raises:
+        UserError: it is not, or holds half a surrogate pair.
+    """
     if not isinstance(value, str):
         raise UserError(f"{where}: {column} is {value!r}, not a text; correct it.")
     # JSON can spell half a surrogate pair, which no tokenizer takes.
