@@ -72,6 +72,7 @@ class PooledTexts:
         long_text: LongText | None = None,
         batch_tokens: int | None = None,
         done: Callable[[int], None] | None = None,
+        shortened: Callable[[int], None] | None = None,
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Vectors of texts, (text, dim), zero for blank ones, and which are blank, (text,).
 
@@ -81,6 +82,7 @@ class PooledTexts:
             long_text: in place of the object's own.
             batch_tokens: most tokens of a batch.
             done: told how many sequences each batch had.
+            shortened: told how many texts are cut, in place of a word in the log.
 
         Raises:
             UserError: see `whitepool.longtext.cut` and `pool`.
@@ -93,7 +95,9 @@ class PooledTexts:
             prompt=prompt,
             template=self.template,
         )
-        if pieces.truncated:
+        if shortened is not None:
+            shortened(pieces.truncated)
+        elif pieces.truncated:
             log.warning("%d texts are cut to %d tokens.", pieces.truncated, self.max_length)
         budget = BATCH_TOKENS if batch_tokens is None else check_budget(batch_tokens)
         row = {ids: i for i, ids in enumerate(dict.fromkeys(pieces.ids))}
