@@ -123,9 +123,9 @@ def parquet_rows(path: Path, file: str, columns: Columns) -> Iterator[Row]:
     Raises:
         UserError: pyarrow is not there, a column is missing, or not a valid Parquet file.
     """
+    parquet = open_parquet(path)
     import pyarrow as pa
 
-    parquet = open_parquet(path)
     number = 0
     try:
         with parquet:
