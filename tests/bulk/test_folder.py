@@ -103,10 +103,10 @@ def test_other_folders_are_left_alone(tmp_path: Path, overwrite: bool) -> None:
     with pytest.raises(UserError, match=r"holds other things than vectors \(vectors-00000.npy\)"):
         kept(tmp_path, overwrite=overwrite)
     (tmp_path / "manifest.json").write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match="manifest.json is not JSON"):
+    with pytest.raises(UserError, match=r"manifest\.json is not JSON"):
         kept(tmp_path, overwrite=overwrite)
     (tmp_path / "manifest.json").write_text('{"kind": "other"}', encoding="utf-8")
-    with pytest.raises(UserError, match="manifest.json is no manifest of vectors"):
+    with pytest.raises(UserError, match=r"manifest\.json is no manifest of vectors"):
         kept(tmp_path, overwrite=overwrite)
     assert (tmp_path / "vectors-00000.npy").exists()
     with pytest.raises(UserError, match="is a file: give a folder"):

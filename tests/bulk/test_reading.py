@@ -67,8 +67,9 @@ def test_skipped_rows_keep_their_numbers(tmp_path: Path) -> None:
 
 
 def test_zeroed_rows_have_no_text(tmp_path: Path) -> None:
-    rows, _ = start(tmp_path, good("a", "x"), bad(2), on_bad="zero", has_ids=True)
+    rows, listed = start(tmp_path, good("a", "x"), bad(2), on_bad="zero", has_ids=True)
     (window,) = rows.windows(9)
+    listed.close()
     assert (list(window.ids), list(window.texts)) == (["x", None], ["a", None])
 
 
@@ -90,8 +91,9 @@ def test_the_checksum_tells_rows_apart(tmp_path: Path) -> None:
     ]
     found = []
     for rows in inputs:
-        one, _ = start(tmp_path, *rows, on_bad="zero")
+        one, listed = start(tmp_path, *rows, on_bad="zero")
         list(one.windows(9))
+        listed.close()
         found.append(one.sha256)
     assert len(set(found)) == len(inputs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,12 @@ def test_ids_from_a_column(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["parquet", "npy"])
 def test_a_failure_leaves_nothing(tmp_path: Path, format: Any) -> None:
-    with (
-        pytest.raises(ZeroDivisionError),
-        open_shard(tmp_path, 0, Settings(format=format), dim=4, has_ids=False) as write,
-    ):
-        write(*WINDOWS[0])
+    def windows() -> Iterator[Any]:
+        yield WINDOWS[0]
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write(tmp_path, Settings(format=format), windows())
     assert list(tmp_path.iterdir()) == []
 
 
