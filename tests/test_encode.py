@@ -145,6 +145,7 @@ def test_bad_rows_are_listed_and_told_of(command: Command) -> None:
         ([], "output has no value: give output="),
         (["output=v", "input=y.txt"], "input=y.txt does not exist"),
         (["output=v", "whitening=pca"], "python train.py output=FOLDER, then encode with recipe="),
+        (["output=v", "pooling=idf"], "python train.py output=FOLDER, then encode with recipe="),
         (["output=v", "format=json"], "format is 'json': choose one of parquet, npy."),
         (["output=v", "truncate_dim=33"], "truncate_dim is 33: give 1 to 32."),
         (["output=v", "prompt_name=q"], "prompt_name is 'q': choose one of query, document."),
