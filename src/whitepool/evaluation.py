@@ -38,6 +38,11 @@ def evaluate(config: DictConfig) -> float:
         Spearman x100 of the recipe, see `score_recipe`, or of the best of a grid, see `analyse`.
     """
     quiet_libraries()
+    for name, least in (("bootstrap", 0), ("seed", 0), ("batch_tokens", 1)):
+        if isinstance(config[name], bool) or not isinstance(config[name], int):
+            raise UserError(f"{name} is {config[name]!r}: give a whole number.")
+        if config[name] < least:
+            raise UserError(f"{name} is {config[name]}: give at least {least}.")
     store = open_store(config.cache)
     recipe = Recipe.load(config.recipe) if config.recipe is not None else None
     config = config if recipe is None else follow(config, recipe)
@@ -139,7 +144,9 @@ def leave_recipe(
             max_length=inputs.max_length,
             post=inputs.post,
             affine=affine,
-            fit=corpus_fit.words if corpus_fit else f"{name}: {inputs.protocol.describe_fit()}",
+            fit=corpus_fit.words
+            if corpus_fit
+            else f"{name}: {inputs.protocol.describe_fit(inputs.table)}",
             provenance=provenance_of(corpora),
         )
     except UserError as error:

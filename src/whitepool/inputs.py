@@ -220,7 +220,7 @@ def announce(table: SentenceTable, choice: Choice, length: int) -> None:
     """Say what is about to be done, and what is odd about the input."""
     protocol, fit = choice.protocol, ""
     if choice.post is not None:
-        fit = f"; whitening fitted on {protocol.describe_fit()}"
+        fit = f"; whitening fitted on {protocol.describe_fit(table)}"
     elif choice.fixed is not None:
         fit = "; whitening from the recipe"
     log.info(
