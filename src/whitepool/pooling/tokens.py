@@ -75,6 +75,12 @@ class AttentionDiagonal:
                 "pooling=ditto needs an attention head and none is published for this model: "
                 "give pooling.block= and pooling.head= (0-based)."
             )
+        for name, value in (("block", self.block), ("head", self.head)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise UserError(
+                    f"pooling.{name} is {value!r}: give a whole number from 0, or let train.py "
+                    "choose with pooling.head=auto."
+                )
 
     @property
     def diagonals(self) -> tuple[BlockHead, ...]:
