@@ -158,3 +158,13 @@ def test_published_values_are_of_models_that_can_be_chosen() -> None:
 def test_options_of_a_choice_that_takes_them_survive() -> None:
     config = composed("pooling=layers", "pooling.layers=[1,2,static]").pooling
     assert options(config, "pooling")["layers"] == [1, 2, "static"]
+
+
+def test_encode() -> None:
+    from whitepool.bulk.run import SETTINGS
+    from whitepool.bulk.settings import Settings
+
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("encode", overrides=["output_dir=out", "input=x", "output=y"])
+    assert Settings(**{name: config[name] for name in SETTINGS}) == Settings()
+    assert config.whitening.name == "off"

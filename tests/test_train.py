@@ -17,6 +17,7 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 
 from whitepool.moments_file import load_moments
+from whitepool.pooling.spec import Diagonal, Linear
 from whitepool.recipe import Recipe
 
 from tiny import WORDS
@@ -30,7 +31,6 @@ def command(
 ) -> Callable[..., tuple[int, Path]]:
     """Runs a script with the tiny BERT; gives its exit status and its run folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("COLUMNS", "120")
     runs = 0
 
@@ -42,6 +42,7 @@ def command(
         if model:
             given += ["model=bert", f"model.path={checkpoint('bert')}"]
         GlobalHydra.instance().clear()
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")  # a run sets it
         monkeypatch.setattr(sys, "argv", [script, *given])
         handler = signal.getsignal(signal.SIGINT)
         with pytest.raises(SystemExit) as ended:
@@ -260,6 +261,7 @@ def test_fit_and_score_in_one_go(
         (["corpus=text", "corpus.path={all}", "output=."], "holds other things than a recipe"),
         (["resume_from=no.safetensors"], "there is no moments file no.safetensors"),
         (["pooling=idf", "whitening=off"], "this pooling weighs tokens by how often a corpus"),
+        (["pooling=avg", "pooling.head=auto"], "pooling.head=auto is for pooling=ditto, not avg"),
         (["corpus=nope"], "there is no corpus=nope: choose one of csv, hub, jsonl, nli, none"),
     ],
 )
@@ -276,6 +278,22 @@ def test_errors_are_one_sentence(
     assert message in printed
     assert "Traceback" not in printed
     assert not (folder / "recipe").exists()
+
+
+@pytest.mark.slow  # STS-B's 1,500 dev pairs, all heads
+def test_a_head_chosen_on_a_dev_split(command: Any) -> None:
+    code, folder = command("pooling=ditto", "pooling.head=auto", "whitening=off")
+    assert code == 0
+    recipe = Recipe.load(folder / "recipe")
+    assert recipe.provenance["head_chosen_on"] == "stsb dev"
+    spec = recipe.pooling
+    assert isinstance(spec, Linear)
+    assert isinstance(spec.tokens, Diagonal)
+    data = ["data=stsb", "data.split=dev", "bootstrap=0"]
+    code, scored = command(f"recipe={folder}/recipe", *data, script="evaluate.py", model=False)
+    assert code == 0
+    value = json.loads((scored / "results.json").read_text())["headline"]["value"]
+    assert recipe.provenance["head_dev"] == pytest.approx(value, abs=1e-3)
 
 
 def test_help_lists_corpora_and_examples(command: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
 from omegaconf import DictConfig
+from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool.data.corpus import Corpus, Text
@@ -108,7 +109,7 @@ def corpus_moments(
     max_length: int,
     *,
     folder: Path,
-    logger: Any = False,
+    logger: Logger | Literal[False] = False,
 ) -> Pass:
     """Encode a corpus and keep nothing but the moments.
 
@@ -176,7 +177,7 @@ def fit_on_corpus(
     max_length: int,
     *,
     folder: Path,
-    logger: Any = False,
+    logger: Logger | Literal[False] = False,
 ) -> Fit:
     """Fit a step on a corpus; arguments and errors as of `corpus_moments`."""
     new = corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)

@@ -5,7 +5,7 @@ z = post(pooling(model(tokens(template(prompt + text)))))
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, overload
@@ -223,28 +223,63 @@ class Encoder:
             >>> encoder.encode(["a dog runs", ""], normalize=True, truncate_dim=64).shape
             (2, 64)
         """
+        texts = [sentences] if isinstance(sentences, str) else list(checked(sentences))
+        with progress_bar(progress, len(set(texts))) as bar:
+            x = self.vectors_of(
+                texts,
+                batch_tokens=batch_tokens,
+                normalize=normalize,
+                prompt=prompt,
+                prompt_name=prompt_name,
+                truncate_dim=truncate_dim,
+                long_text=long_text,
+                done=bar.advance,
+            )
+        x = x[0] if isinstance(sentences, str) else x
+        return torch.from_numpy(x).to(self.device) if convert_to_tensor else x
+
+    def vectors_of(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_tokens: int | None = None,
+        normalize: bool = False,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        truncate_dim: int | None = None,
+        long_text: LongText | None = None,
+        done: Callable[[int], None] | None = None,
+        shortened: Callable[[int], None] | None = None,
+    ) -> Floats:
+        """What `encode` gives, (n, k), for callers with a progress bar of their own.
+
+        Args:
+            texts: what to encode; the settings are those of `encode`.
+            done: told how many distinct token sequences each batch had.
+            shortened: told how many distinct texts are cut, in place of a word in the log.
+
+        Raises:
+            UserError: see `encode`.
+        """
         dim = self.dimension
         if truncate_dim is not None and not 1 <= truncate_dim <= dim:
             raise UserError(f"truncate_dim is {truncate_dim}: give 1 to {dim}.")
-        texts = [sentences] if isinstance(sentences, str) else list(checked(sentences))
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        with progress_bar(progress, len(place)) as bar:
-            raw, blank = self.pooled(
-                list(place),
-                prompt=prompt_of(asdict(self.prompts), prompt, prompt_name),
-                long_text=long_text,
-                batch_tokens=batch_tokens,
-                done=bar.advance,
-            )
+        raw, blank = self.pooled(
+            list(place),
+            prompt=prompt_of(asdict(self.prompts), prompt, prompt_name),
+            long_text=long_text,
+            batch_tokens=batch_tokens,
+            done=done,
+            shortened=shortened,
+        )
         x = self._mapped(raw)
         x[blank] = 0.0
         x = x[:, :truncate_dim]
         if normalize:
             norm = np.linalg.norm(x, axis=1, keepdims=True)
             x = (x / np.where(norm > 0, norm, 1.0)).astype(np.float32)
-        x = x[np.array([place[text] for text in texts], dtype=np.intp)]
-        x = x[0] if isinstance(sentences, str) else x
-        return torch.from_numpy(x).to(self.device) if convert_to_tensor else x
+        return x[np.array([place[text] for text in texts], dtype=np.intp)]
 
     def encode_query(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -74,18 +75,22 @@ def score_recipe(
     """
     protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
     corpus_fit = None
-    if inputs.post and inputs.corpus:
+    if inputs.post and inputs.corpus and protocol.fit_on == "corpus":
+        encoder = SentenceEncoder(plm, inputs.pooling)
         corpus_fit = fit_on_corpus(
             config,
-            SentenceEncoder(plm, inputs.pooling),
+            encoder,
             inputs.post,
             inputs.corpus,
             inputs.max_length,
             folder=output,
             logger=logger,
         )
-    encoded = encode(config, inputs, store, logger=logger, folder=output)
-    maps = {"corpus": corpus_fit.affine} if corpus_fit else inputs.fixed_maps() or encoded.maps
+    on_table = replace(inputs, post=None) if corpus_fit else inputs
+    encoded = encode(config, on_table, store, logger=logger, folder=output)
+    maps = inputs.fixed_maps() or encoded.maps
+    if corpus_fit:
+        maps = {"corpus": corpus_fit.affine}
     by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
     result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
     run = report.Run(
@@ -104,7 +109,7 @@ def score_recipe(
         token_corpus=inputs.token_corpus,
         recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
     )
-    if maps is not None and inputs.post is not None:
+    if maps is not None and recipe is None:
         save_maps(output / "whitening.safetensors", maps, run.provenance())
     if recipe is None:
         leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)

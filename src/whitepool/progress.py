@@ -37,6 +37,11 @@ class Bar:
         self._done = 0
         self._total = total
 
+    @property
+    def shown(self) -> bool:
+        """Whether there is a bar, or will be."""
+        return self._progress is not None
+
     def advance(self, sentences: int) -> None:
         """Count sentences that are done."""
         self._done += sentences

@@ -8,6 +8,8 @@ from typing import Literal
 from whitepool.data.table import FitOn, SentenceTable
 from whitepool.errors import UserError
 
+__all__ = ["AGGREGATES", "FIT_ON", "Aggregate", "EvalProtocol", "FitOn"]
+
 Aggregate = Literal["all", "mean", "wmean"]
 AGGREGATES: tuple[Aggregate, ...] = ("all", "mean", "wmean")
 FIT_ON: tuple[FitOn, ...] = ("subset", "task", "suite", "corpus")

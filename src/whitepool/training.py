@@ -19,6 +19,7 @@ from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
 from whitepool.fit import fit_moments, provenance_of
+from whitepool.head_choice import wants_choice, with_chosen_head
 from whitepool.inputs import load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.moments_file import merged, save_moments
@@ -61,10 +62,15 @@ def train(config: DictConfig) -> float:
     with tracked(config, folder) as logger:
         post = _post_process(config)
         corpus = load_corpus(config.corpus)
+        protocol: EvalProtocol = instantiate(config.protocol)
+        choice = plm = None
+        if wants_choice(config):
+            plm = load_model(config)
+            length = max_length(config, protocol, plm)
+            config, choice = with_chosen_head(config, plm, length, folder=folder, logger=logger)
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         _check_sources(config, post, pooling, corpus, resumed)
-        protocol: EvalProtocol = instantiate(config.protocol)
-        plm = load_model(config)
+        plm = plm or load_model(config)
         length = max_length(config, protocol, plm)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window)
         encoder = SentenceEncoder(plm, pooling)
@@ -92,7 +98,10 @@ def train(config: DictConfig) -> float:
             post=post,
             affine=fit.affine if fit else None,
             fit=fit.words if fit else "",
-            provenance=provenance_of(fit.corpora if fit else [counted] if counted else []),
+            provenance={
+                **provenance_of(fit.corpora if fit else [counted] if counted else []),
+                **({"head_chosen_on": choice.dev_set, "head_dev": choice.score} if choice else {}),
+            },
         )
         recipe.save(target)
         fit_report.write(recipe, fit, folder)

@@ -71,6 +71,7 @@ class PooledTexts:
         long_text: LongText | None = None,
         batch_tokens: int | None = None,
         done: Callable[[int], None] | None = None,
+        shortened: Callable[[int], None] | None = None,
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Vectors of texts, (text, dim), zero for blank ones, and which are blank, (text,).
 
@@ -80,6 +81,7 @@ class PooledTexts:
             long_text: in place of the object's own.
             batch_tokens: most tokens of a batch.
             done: told how many sequences each batch had.
+            shortened: told how many texts are cut, in place of a word in the log.
 
         Raises:
             UserError: see `whitepool.longtext.cut` and `pool`.
@@ -92,7 +94,10 @@ class PooledTexts:
             prompt=prompt,
             template=self.template,
         )
-        if truncated := sum(pieces.truncated):
+        truncated = sum(pieces.truncated)
+        if shortened is not None:
+            shortened(truncated)
+        elif truncated:
             log.warning("%d texts are cut to %d tokens.", truncated, self.max_length)
         budget = BATCH_TOKENS if batch_tokens is None else check_budget(batch_tokens)
         row = {ids: i for i, ids in enumerate(dict.fromkeys(pieces.ids))}

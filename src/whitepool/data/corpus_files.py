@@ -11,7 +11,7 @@ import glob
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,7 @@ def csv_files(path: Paths, column: Columns = "text") -> Corpus:
     """CSV (quoted) or TSV (not quoted) with a header row; ``column`` names the texts' columns."""
     files = expand(path)
     for file in files:
-        if _extension(file) not in (".csv", ".tsv"):
+        if extension(file) not in (".csv", ".tsv"):
             raise UserError(f"{file}: corpus=csv reads .csv and .tsv (or either with .gz).")
     return _corpus("csv", path, partial(_table_texts, columns=names(column)))
 
@@ -72,8 +72,12 @@ def names(column: Columns) -> tuple[str, ...]:
     return found
 
 
-def expand(path: Paths) -> list[Path]:
+def expand(path: Paths, setting: str = "corpus.path") -> list[Path]:
     """The files that paths and patterns stand for, each once; a pattern's files in order of name.
+
+    Args:
+        path: see `text_files`.
+        setting: what it was given as, for messages.
 
     Raises:
         UserError: a pattern without a match, a path that is no file.
@@ -81,26 +85,52 @@ def expand(path: Paths) -> list[Path]:
     files: list[Path] = []
     patterns = [path] if isinstance(path, str) else list(path)
     if not patterns:
-        raise UserError("corpus.path is empty: give a file, a pattern or a list of them.")
+        raise UserError(f"{setting} is empty: give a file, a pattern or a list of them.")
     for pattern in patterns:
         one = Path(pattern).expanduser()
         if one.is_file():
             files.append(one)
         elif one.is_dir():
-            raise UserError(f"corpus.path={pattern} is a folder: give its files, as {pattern}/*.")
+            raise UserError(f"{setting}={pattern} is a folder: give its files, as {pattern}/*.")
         elif glob.has_magic(pattern):
             matches = [Path(m) for m in sorted(glob.glob(str(one), recursive=True))]
             if not (matches := [m for m in matches if m.is_file()]):
-                raise UserError(f"no file matches corpus.path={pattern}: check the pattern.")
+                raise UserError(f"no file matches {setting}={pattern}: check the pattern.")
             files.extend(matches)
         else:
-            raise UserError(f"corpus.path={pattern} does not exist: check the path.")
+            raise UserError(f"{setting}={pattern} does not exist: check the path.")
     return list(dict.fromkeys(files))
 
 
-def _extension(path: Path) -> str:
+def extension(path: Path) -> str:
     """The extension without ``.gz``, in lower case."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and bytes of each line, its end kept; no byte order mark.
+
+    Raises:
+        UserError: unreadable, bad gzip; with the line.
+    """
+    number = 0
+    gzipped = path.suffix.lower() == ".gz"
+    try:
+        with path.open("rb") as raw, gzip.open(raw) if gzipped else nullcontext(raw) as file:
+            for number, line in numbered(file):
+                yield number, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as fault:
+        raise UserError(
+            f"{path}: not a whole gzip file (after line {number}); fetch it again."
+        ) from fault
+    except OSError as fault:
+        raise UserError(f"{path} cannot be read ({fault.strerror}): check the path.") from fault
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and bytes of each line of an open file; no byte order mark."""
+    for number, line in enumerate(lines, start=1):
+        yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
 def decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -109,21 +139,13 @@ def decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         UserError: unreadable, bad gzip, bad UTF-8; with the line.
     """
-    number = 0
-    gzipped = path.suffix.lower() == ".gz"
-    try:
-        with path.open("rb") as raw, gzip.open(raw) if gzipped else nullcontext(raw) as file:
-            for number, line in enumerate(file, start=1):
-                body = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-                yield number, body.decode("utf-8")
-    except UnicodeDecodeError as fault:
-        raise UserError(f"{path}, line {number}: not valid UTF-8; convert it to UTF-8.") from fault
-    except (gzip.BadGzipFile, EOFError, zlib.error) as fault:
-        raise UserError(
-            f"{path}: not a whole gzip file (after line {number}); fetch it again."
-        ) from fault
-    except OSError as fault:
-        raise UserError(f"{path} cannot be read ({fault.strerror}): check the path.") from fault
+    for number, line in byte_lines(path):
+        try:
+            yield number, line.decode("utf-8")
+        except UnicodeDecodeError as fault:
+            raise UserError(
+                f"{path}, line {number}: not valid UTF-8; convert it to UTF-8."
+            ) from fault
 
 
 def _lines(path: Path) -> Iterator[Text]:
@@ -151,7 +173,7 @@ def json_texts(path: Path, columns: Sequence[str]) -> Iterator[Text]:
 
 def _table_texts(path: Path, columns: Sequence[str]) -> Iterator[Text]:
     rows: Iterator[tuple[int, list[str]]]
-    if _extension(path) == ".tsv":
+    if extension(path) == ".tsv":
         lines = ((n, x.removesuffix("\n").removesuffix("\r")) for n, x in decoded_lines(path))
         rows = ((number, line.split("\t") if line else []) for number, line in lines)
     else:
@@ -200,8 +222,10 @@ def parquet_texts(path: Path, columns: Sequence[str]) -> Iterator[Text]:
         ) from fault
 
 
-def require(columns: Sequence[str], found: Sequence[str], where: str) -> None:
-    """See that each column is there once.
+def require(
+    columns: Sequence[str], found: Sequence[str], where: str, setting: str = "corpus.column"
+) -> None:
+    """See that each column is there once; ``setting`` chooses it, for the message.
 
     Raises:
         UserError: it is not; the message lists those that are.
@@ -211,5 +235,5 @@ def require(columns: Sequence[str], found: Sequence[str], where: str) -> None:
             fault = f"several columns {name}" if name in found else f"no column {name}"
             raise UserError(
                 f"{where}: {fault} (columns found: {', '.join(found) or 'none'}); name the texts' "
-                "column with corpus.column=."
+                f"column with {setting}=."
             )

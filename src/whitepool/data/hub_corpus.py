@@ -67,11 +67,16 @@ def nli(splits: Sequence[str] = ("train",)) -> Corpus:
     return chained("nli", parts)
 
 
-def _source(dataset: str, revision: str | None, path: Path, columns: Sequence[str]) -> Source:
+def address(dataset: str, revision: str | None, path: Path) -> str:
+    """The commit and name of a downloaded file, ``ID@COMMIT/NAME``."""
     # The hub's cache has a folder for each commit, which names the one that was the newest.
     commit = revision or next(
         (parent.name for parent in path.parents if parent.parent.name == "snapshots"), "unpinned"
     )
+    return f"{dataset}@{commit}/{path.name}"
+
+
+def _source(dataset: str, revision: str | None, path: Path, columns: Sequence[str]) -> Source:
     read = parquet_texts if path.suffix == ".parquet" else json_texts
     texts: partial[Iterator[Text]] = partial(read, path, columns=columns)
-    return Source(f"{dataset}@{commit}/{path.name}", texts)
+    return Source(address(dataset, revision, path), texts)
