@@ -37,8 +37,9 @@ def composed(*overrides: str) -> Any:
 
 @pytest.mark.parametrize("model", choices("model"))
 def test_models(model: str) -> None:
-    config = composed(f"model={model}", "pooling=ditto").model
-    assert config.name == model
+    given = ["model.id=some/model"] if model == "hub" else []
+    config = composed(f"model={model}", "pooling=ditto", *given).model
+    assert config.name == (model if model != "hub" else "some/model")
     assert (config.ditto.block, config.ditto.head) == PUBLISHED.get(model, (None, None))
     assert sum(config[key] is not None for key in ("id", "asset")) == (model != "local")
 

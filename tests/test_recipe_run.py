@@ -81,7 +81,7 @@ def test_a_recipe_reproduces_the_run_bit_for_bit(
     again, out, err = evaluate(f"recipe={fitted}/recipe", *kept)
     assert scores(again) == scores(fitted), err
     whitens = "whitening=off" not in overrides
-    assert ("fit: from the recipe" in err) == whitens
+    assert ("whitening from the recipe" in err) == whitens
     assert ("(from the recipe)." in out) == whitens
     assert not (again / "whitening.safetensors").exists()
     assert not (again / "recipe").exists()

@@ -75,7 +75,8 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
     """
     failed_jobs.clear()
-    wants_traceback = os.environ.get(FULL_ERROR) == "1"
+    before = os.environ.get(FULL_ERROR, "0")
+    wants_traceback = before == "1"
     os.environ[TRACEBACK] = str(int(wants_traceback))
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
@@ -88,6 +89,8 @@ def launch(main: Callable[[], Any]) -> NoReturn:
             raise
         print(f"Error: {sentence(error)}", file=sys.stderr)
         sys.exit(1)
+    finally:
+        os.environ[FULL_ERROR] = before
     sys.exit(1 if failed_jobs else 0)
 
 

@@ -378,7 +378,7 @@ def test_the_shipped_yaml_builds_it() -> None:
             "analysis": OmegaConf.load(folder / "analysis" / "heads.yaml"),
         }
     )
-    grid = instantiate(config.analysis, _convert_="all")
+    grid = instantiate(config.analysis.grids.heads, _convert_="all")
     assert isinstance(grid, HeadGrid)
     assert grid.lists == ((-1,), (0, -1))
     assert grid.published == (0, 9)
