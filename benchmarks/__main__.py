@@ -1,4 +1,4 @@
-"""The command line: python -m benchmarks encode | suite | analyses | scale."""
+"""The command line: python -m benchmarks encode | suite | analyses | scale | profile."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from benchmarks import (
     machine,
     models,
     peers,
+    profile,
     scale,
     sentences,
     show,
@@ -60,6 +61,7 @@ def run_encode(args: Arguments, work: Path) -> dict[str, Any]:
         found,
         precisions=precisions,
         batch_tokens=args.batch_tokens,
+        batch_sizes=_numbers("--batch-sizes", args.batch_sizes, least=1),
         rounds=args.rounds,
         peak_repeats=1 if args.quick else 8,
     )
@@ -122,15 +124,21 @@ def run_analyses(args: Arguments, work: Path) -> dict[str, Any]:
     return {"results": results, "left out": left_out}
 
 
+def run_profile(args: Arguments, work: Path) -> dict[str, Any]:
+    """Seconds by kind of work."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    texts = sentences.unique(tasks, args.sentences or (None if args.quick else 1500))
+    found = profile.measure(folder, texts, args.precision, args.batch_tokens)
+    show.say(f"{len(texts):,} distinct sentences, whitepool {args.precision}")
+    show.table(profile.rows(found))
+    return {"sentences": len(texts), "seconds": found}
+
+
 def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
     """Seconds and memory by size."""
     tasks, folder, _ = _prepare(args, work, peers_too=False)
-    try:
-        sizes, layers = [int(s) for s in args.sizes], [int(layer) for layer in args.layers]
-    except ValueError as error:
-        raise UserError("--sizes and --layers take whole numbers with commas between.") from error
-    if min(sizes) < 4:
-        raise UserError(f"--sizes has {min(sizes)}: give at least 4 sentences.")
+    sizes = _numbers("--sizes", args.sizes, least=4)
+    layers = _numbers("--layers", args.layers, least=-1000)
     if args.quick:
         sizes, args.bootstrap = [120], 10
     found = scale.measure(
@@ -180,6 +188,13 @@ def _precisions(args: Arguments) -> list[str]:
     return list(chosen)
 
 
+def _numbers(option: str, values: Sequence[str], *, least: int) -> list[int]:
+    for value in values:
+        if not value.lstrip("-").isdigit() or int(value) < least:
+            raise UserError(f"{option} has {value!r}: give whole numbers from {least}.")
+    return [int(value) for value in values]
+
+
 def _typed(args: Arguments) -> dict[str, Any]:
     return {key: str(value) for key, value in vars(args).items() if value is not None}
 
@@ -189,6 +204,7 @@ COMMANDS = {
     "suite": run_suite,
     "analyses": run_analyses,
     "scale": run_scale,
+    "profile": run_profile,
 }
 
 

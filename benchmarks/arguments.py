@@ -35,6 +35,10 @@ def parser() -> argparse.ArgumentParser:
         "encode", parents=[common, timing], help="distinct sentences, whitepool and its peers"
     )
     command.add_argument("--sentences", type=_positive, help="how many (default 1500)")
+    sizes = ",".join(map(str, peers.BATCH_SIZES))
+    command.add_argument(
+        "--batch-sizes", type=_list, default=_list(sizes), help=f"tried for peers (default {sizes})"
+    )
 
     command = commands.add_parser(
         "suite", parents=[common, timing], help="STS tasks with all their repeated sentences"
@@ -55,6 +59,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--sizes", type=_list, default=_list(sizes), help=f"default {sizes}")
     command.add_argument("--layers", type=_list, default=["-1"], help="of the mean (default -1)")
     command.add_argument("--bootstrap", type=int, default=1000, help="resamples (default 1000)")
+    command.add_argument("--precision", default="32-true", choices=list(DTYPES))
+
+    command = commands.add_parser("profile", parents=[common], help="where the time goes")
+    command.add_argument("--sentences", type=_positive, help="how many (default 1500)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
     return whole
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import machine, ours
-from benchmarks.peers import BASE, BATCH_SIZES, Peer
+from benchmarks.peers import BASE, Peer
 from benchmarks.rounds import Run, alternate, ratios, seconds, spread
 from whitepool.correlation import spearman
 from whitepool.data.pairs import Task
@@ -54,6 +54,7 @@ def compare(
     *,
     precisions: Sequence[str],
     batch_tokens: int,
+    batch_sizes: Sequence[int],
     rounds: int,
     peak_repeats: int = 8,
 ) -> list[Speed]:
@@ -65,6 +66,7 @@ def compare(
         peers: whom to compare with, each at its best batch size.
         precisions: whitepool's.
         batch_tokens: most tokens of whitepool's batches.
+        batch_sizes: tried for each peer.
         rounds: how often each is timed.
         peak_repeats: how often each matrix product is timed that measures the machine.
     """
@@ -76,7 +78,7 @@ def compare(
     }
     batches = dict.fromkeys(runs, f"{batch_tokens} tokens")
     for peer in peers:
-        size = best_batch_size(peer, texts)
+        size = best_batch_size(peer, texts, batch_sizes)
         runs[peer.name] = partial(peer.encode, texts, size)
         batches[peer.name] = f"{size} sentences"
     reference = ours.encode(ours.load(folder, "32-true"), texts, pooling, batch_tokens)
@@ -110,11 +112,11 @@ def _dtype(name: str) -> str:
     return "bfloat16" if "bf16" in name else "float32"
 
 
-def best_batch_size(peer: Peer, texts: Sequence[str]) -> int:
-    """The fastest of `BATCH_SIZES` on a quarter of the sentences, at least two batches."""
-    some = texts[: max(len(texts) // 4, 2 * max(BATCH_SIZES))]
-    peer.encode(some, BATCH_SIZES[0])  # first calls set things up
-    return min(BATCH_SIZES, key=lambda size: seconds(partial(peer.encode, some, size)))
+def best_batch_size(peer: Peer, texts: Sequence[str], sizes: Sequence[int]) -> int:
+    """The fastest of some sizes on a quarter of the sentences, at least two batches of each."""
+    some = texts[: max(len(texts) // 4, 2 * max(sizes))]
+    peer.encode(some, sizes[0])  # first calls set things up
+    return min(sizes, key=lambda size: seconds(partial(peer.encode, some, size)))
 
 
 def lowest_cosine(found: Any, reference: Floats) -> float:

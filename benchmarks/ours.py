@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from whitepool.batches import BATCH_TOKENS, plan_batches
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import LinearPooling, Pooling, Uniform
 from whitepool.precision import DTYPES
-from whitepool.states import Batch
+from whitepool.states import Batch, Needs, States
 
 Floats = NDArray[np.float32]
 
@@ -27,6 +28,18 @@ def load(folder: Path, precision: str) -> FrozenPLM:
 def mean(*layers: int) -> LinearPooling:
     """The mean over all tokens and the given layers."""
     return LinearPooling(Uniform(), layers)
+
+
+class Timed:
+    """A head whose calls go through another function."""
+
+    def __init__(self, pooling: Pooling, call: Callable[[States], Tensor]) -> None:
+        self.needs: Needs = pooling.needs
+        self._call = call
+
+    def __call__(self, states: States) -> Tensor:
+        """Sentence vectors, (batch, dim)."""
+        return self._call(states)
 
 
 @torch.inference_mode()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,20 @@ import pytest
 from tiny import WORDS, make_checkpoint, shared_folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(autouse=True)
+def quiet_benchmarks_stay_theirs() -> Iterator[None]:
+    """The benchmarks' command silences this package's log, which is only right in its process."""
+    logger = logging.getLogger("whitepool")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import grids, machine, models, ours, peers, rounds, scale, sentences, suite
+from benchmarks import grids, machine, models, ours, peers, profile, rounds, scale, sentences, suite
 from benchmarks.__main__ import main
 from whitepool.errors import UserError
 from whitepool.precision import fast_bfloat16_cpu
@@ -73,6 +74,20 @@ def test_analyses(tmp_path: Path) -> None:
     assert len(parts) + len(missing) == 5
 
 
+def test_profile(tmp_path: Path) -> None:
+    found = quick(tmp_path, "profile")
+    kinds = {"tokenising", "linear layers", "attention", "activation", "LayerNorm", "pooling"}
+    assert kinds < set(found["seconds"])
+    assert all(seconds > 0 for seconds in found["seconds"].values())
+
+
+def test_what_runs_within_another_counts_for_itself() -> None:
+    watch = profile.Watch()
+    with watch.during("outer"), watch.during("inner"):
+        time.sleep(0.05)
+    assert watch.seconds["inner"] >= 0.05 > watch.seconds["outer"]
+
+
 def test_scale(tmp_path: Path) -> None:
     found = quick(tmp_path, "scale")
     (size,) = found["sizes"]
@@ -90,8 +105,8 @@ def test_scale(tmp_path: Path) -> None:
         (("encode", "--sentences", "121"), "--sentences is 121: give 1 to 120"),
         (("encode", "--model", "bart"), "--model is 'bart': choose one of all_minilm"),
         (("analyses", "--parts", "all"), "--parts has all: choose from early_stop"),
-        (("scale", "--sizes", "many"), "--sizes and --layers take whole numbers"),
-        (("scale", "--sizes", "3"), "--sizes has 3: give at least 4 sentences"),
+        (("scale", "--sizes", "many"), "--sizes has 'many': give whole numbers from 4"),
+        (("scale", "--sizes", "3"), "--sizes has '3': give whole numbers from 4"),
     ],
 )
 def test_mistakes(

@@ -135,8 +135,12 @@ def test_analyses(analysis: str) -> None:
     wanted = {"none": [], "all": everything}.get(analysis, [analysis])
     assert sorted(config.grids) == wanted
     if wanted:
-        inputs: Any = SimpleNamespace(pooling=LinearPooling(Uniform(), [-1]), post=Whitening())
-        assert list(Grids(config, inputs).analyses) == list(config.grids)
+        choice: Any = SimpleNamespace(
+            pooling=LinearPooling(Uniform(), [-1]),
+            post=Whitening(),
+            protocol=SimpleNamespace(fit_on="task"),
+        )
+        assert list(Grids(config, choice).analyses) == list(config.grids)
         assert parse_size(config.max_memory, "analysis.max_memory") == 4 * 2**30
 
 

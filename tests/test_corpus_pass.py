@@ -119,11 +119,11 @@ def test_no_window_is_read_before_the_last_is_encoded(plm: Callable[[str], Any])
 
 
 def test_memory_does_not_grow_with_the_corpus(plm: Callable[[str], Any], tmp_path: Path) -> None:
-    """300 and 4,000 texts, all different; the vectors of 4,000 would hold 500 kB."""
+    """300 and 9,000 texts, all different; the vectors of 9,000 would hold 1.1 MB."""
     model = plm("bert")
     peaks = []
     run(model, corpus(TEXTS), tmp_path)
-    for n in (300, 4000):
+    for n in (300, 9000):
 
         def different(n: int = n) -> Iterator[str]:
             for i in range(n):
@@ -134,7 +134,7 @@ def test_memory_does_not_grow_with_the_corpus(plm: Callable[[str], Any], tmp_pat
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert got.moments.count == n
-    assert peaks[1] < peaks[0] + 1.5e5
+    assert peaks[1] < peaks[0] + 5e5
 
 
 def test_cut_texts_are_counted_and_said(

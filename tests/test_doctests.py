@@ -21,7 +21,7 @@ def examples(module: str) -> int:
     return tried
 
 
-@pytest.mark.parametrize("module", ["whitepool.similarity", "whitepool.recipe"])
+@pytest.mark.parametrize("module", ["whitepool.similarity"])
 def test_examples(module: str) -> None:
     assert examples(module) > 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import runpy
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from test_evaluate import SCRIPT, results
 
-from tiny import make_checkpoint
+from tiny import WORDS, make_checkpoint
 
 Evaluate = Callable[..., list[dict[str, Any]]]
 
@@ -87,6 +88,47 @@ def assert_same(found: dict[str, Any], wanted: dict[str, Any]) -> None:
     assert found["maps"].keys() == wanted["maps"].keys()
     for name, x in wanted["maps"].items():
         assert found["maps"][name].tobytes() == x.tobytes()
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> dict[str, str]:
+    """Overrides that choose one of two corpora."""
+    found = {}
+    for name, words in (("a", WORDS), ("b", WORDS[::2])):
+        draw = random.Random(name)
+        lines = [" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(90)]
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines), encoding="utf-8")
+        found[name] = f"corpus.path={tmp_path / name}.txt"
+    return found
+
+
+def test_token_weights_of_a_corpus_are_part_of_the_key(
+    evaluate: Evaluate, corpora: dict[str, str]
+) -> None:
+    a, b, again, off = (
+        evaluate("pooling=idf", "corpus=text", corpora[name], *more)[0]
+        for name, more in (("a", []), ("b", []), ("a", []), ("a", ["cache=off"]))
+    )
+    assert reused([a, b, again, off]) == [False, False, True, False]
+    assert a["vectors"]["key"] == again["vectors"]["key"] != b["vectors"]["key"]
+    assert_same(again, off)
+    assert a["scores"] != b["scores"]
+
+
+def test_a_map_of_a_corpus_on_vectors_that_were_kept(
+    evaluate: Evaluate, corpora: dict[str, str]
+) -> None:
+    """The corpus is no part of the key: vectors before the map do not depend on it."""
+    on_corpus = ("whitening.fit_on=corpus", "corpus=text")
+    (fresh,) = evaluate(*on_corpus, corpora["a"], "cache=off")
+    (plain,) = evaluate("whitening=off")
+    (a,) = evaluate(*on_corpus, corpora["a"])
+    (b,) = evaluate(*on_corpus, corpora["b"])
+    assert reused([plain, a, b]) == [False, True, True]
+    assert {job["vectors"]["key"] for job in (a, b)} == {plain["vectors"]["key"]}
+    assert_same(a, fresh)
+    assert a["scores"] != b["scores"]
+    assert list(a["fit"]["sets"]) == ["corpus"]
 
 
 def test_a_multirun_encodes_each_head_once(evaluate: Evaluate, kept: Path) -> None:

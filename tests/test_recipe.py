@@ -272,7 +272,7 @@ def change(folder: Path, **content: Any) -> None:
         ({"arrays": {}}, "no key 'arrays'"),
         ({"pooling": {"_target_": "whitepool.pooling.MaxPooling"}}, "pooling.kind is null"),
         ({"pooling": {"kind": "os.system"}}, "choose one of linear, max, pooler"),
-        ({"pooling": {"kind": "max", "layers": []}}, "layers is empty"),
+        ({"pooling": {"kind": "max", "layers": []}}, "give a list of layers"),
         ({"pooling": {"kind": "pooler", "activation": "relu"}}, "give tanh or none"),
         ({"similarity": "dot"}, "similarity is 'dot': give cosine"),
         ({"post": None}, "has the arrays basis, mean"),
@@ -288,7 +288,7 @@ def test_hostile_content(saved: Path, content: dict[str, Any], message: str) -> 
 
 
 def test_no_layers_at_all() -> None:
-    with pytest.raises(UserError, match="layers is empty"):
+    with pytest.raises(UserError, match="give a list of layers"):
         build(replace(describe(HEADS[0])[0], layers=()))
 
 

@@ -16,10 +16,8 @@ import yaml
 from hydra.core.global_hydra import GlobalHydra
 
 import whitepool
-from test_evaluate import SCRIPT, pairs
+from test_evaluate import SCRIPT
 from whitepool.recipe import Recipe
-
-__all__ = ["pairs"]
 
 Command = Callable[..., tuple[Path, str, str]]
 

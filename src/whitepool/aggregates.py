@@ -101,6 +101,8 @@ def aggregate(
             "mean": mean_of_defined(values, np.ones(len(values))),
             "wmean": mean_of_defined(values, sizes),
         }
+        if len(places) == 1:
+            found |= {"mean": found["all"], "wmean": found["all"]}
         if flattened:
             found |= {name: np.full_like(own[places[0]], np.nan) for name in ("mean", "wmean")}
         cells += [Cell(task, "", name, int(sizes.sum()), found[name]) for name in AGGREGATES]

@@ -9,9 +9,9 @@ import pytorch_lightning as pl
 from torch import Tensor
 
 from whitepool.data.datamodule import SentenceDataModule
+from whitepool.data.table import FitOn
 from whitepool.fitting import FitSets, fit_each
 from whitepool.moments import Moments
-from whitepool.protocol import FitOn
 from whitepool.states import Batch
 from whitepool.whitening import Affine, PostProcess
 

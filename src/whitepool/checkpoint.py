@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from whitepool import attention
 from whitepool.errors import UserError
@@ -22,6 +23,7 @@ from whitepool.errors import UserError
 log = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.gguf", "bpe.codes", "*.tiktoken")
 SAFE_PICKLE = (2, 10)  # the first torch whose weights-only reader has no known way round it
 
 
@@ -64,16 +66,30 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     name = str(folder or source)
     try:
         model, missing, weights_format = _load_model(name, folder, options, DTYPES[dtype])
+        if folder is not None:
+            _need_tokenizer(folder)
         tokenizer = _load_tokenizer(name, options)
     except pickle.UnpicklingError as error:
         raise UserError(
             f"model {source} has an old checkpoint that holds more than tensors, which is not "
             "read: convert its weights to safetensors."
         ) from error
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"model {source} cannot be loaded: {_first_line(error)}") from error
+        remedy = (
+            "check that the folder is complete, with config.json, weights and tokenizer"
+            if folder
+            else "check the name, or give model.path=FOLDER with a copy of the model"
+        )
+        raise UserError(
+            f"model {source} cannot be loaded ({_first_line(error)}): {remedy}."
+        ) from error
+    if (words := len(tokenizer)) > (rows := model.get_input_embeddings().weight.shape[0]):
+        raise UserError(
+            f"model {source} has {rows} word embeddings and its tokenizer {words} tokens: they do "
+            "not belong together, use the tokenizer the model came with."
+        )
     return Checkpoint(
         model=model.eval().requires_grad_(False),
         tokenizer=tokenizer,
@@ -81,7 +97,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         length_limit=_length_limit(name, folder, revision),
         provenance={
             "id": str(source) if folder is None else folder.name,
-            "revision": getattr(model.config, "_commit_hash", None) or revision,
+            "revision": None if folder else getattr(model.config, "_commit_hash", None) or revision,
             "sha256": None if folder is None else _weights_sha256(folder),
             "format": weights_format,
             "dtype": dtype,
@@ -132,6 +148,15 @@ def _load_tokenizer(name: str, options: dict[str, Any]) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name, **options)
+
+
+def _need_tokenizer(folder: Path) -> None:
+    """transformers makes an empty tokenizer where it finds none, and every text looks alike."""
+    if not any(file for pattern in TOKENIZERS for file in folder.glob(pattern)):
+        raise UserError(
+            f"model folder {folder} has no tokenizer ({', '.join(TOKENIZERS)}): copy the files of "
+            "the tokenizer that the model came with into it."
+        )
 
 
 def _has_safetensors(name: str, folder: Path | None, options: dict[str, Any]) -> bool:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 ERROR_FILE = "error.txt"
 FULL_ERROR = "HYDRA_FULL_ERROR"
+TRACEBACK = "WHITEPOOL_TRACEBACK"  # what the user set FULL_ERROR to
+LEFT = (ERROR_FILE, "results.json", "scores.csv", "whitening.safetensors")
 
 failed_jobs: list[Path] = []
 
@@ -37,22 +39,31 @@ def is_multirun() -> bool:
 def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float]:
     """Leave a failed run's traceback in its folder; in a multirun, go on with the next job.
 
-    A failed job of a multirun scores NaN. ``fail_fast=true`` stops the multirun instead.
+    A failed job of a multirun scores NaN. With ``fail_fast=true`` the jobs behind it are skipped. A
+    folder that is used again is first cleared of what an earlier run left there.
     """
 
     @functools.wraps(function)
     def run(config: DictConfig) -> float:
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        for name in LEFT:
+            (folder / name).unlink(missing_ok=True)
+        if failed_jobs and config.fail_fast:
+            (folder / ERROR_FILE).write_text(f"skipped, since job {failed_jobs[0].name} failed.\n")
+            return float("nan")
         try:
             return function(config)
         except Exception as error:
-            folder = Path(HydraConfig.get().runtime.output_dir)
             (folder / ERROR_FILE).write_text(
                 f"{sentence(error)}\n\n{traceback.format_exc()}", encoding="utf-8"
             )
-            if not is_multirun() or config.fail_fast:
-                raise
             failed_jobs.append(folder)
-            log.error("Failed: %s", sentence(error))
+            if is_multirun():
+                log.error("Failed: %s", sentence(error))
+            elif os.environ.get(TRACEBACK) == "1":
+                raise
+            else:
+                print(f"Error: {sentence(error)}", file=sys.stderr)
             return float("nan")
 
     return run
@@ -63,7 +74,9 @@ def launch(main: Callable[[], Any]) -> NoReturn:
 
     Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
     """
+    failed_jobs.clear()
     wants_traceback = os.environ.get(FULL_ERROR) == "1"
+    os.environ[TRACEBACK] = str(int(wants_traceback))
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
         main()
@@ -97,6 +110,12 @@ def sentence(error: BaseException) -> str:
             choices = ", ".join(lines[2:end])
             return f"there is no {missing[1]}={missing[2]}: choose one of {choices}."
         return " ".join(lines)
+    return _of_a_library(error)
+
+
+def _of_a_library(error: BaseException) -> str:
+    if type(error).__name__ == "MisconfigurationException":  # Lightning's, of its own settings
+        return f"trainer= cannot be used here: {str(error).strip().splitlines()[0]}"
     return (
         f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
         f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"

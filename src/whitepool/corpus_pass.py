@@ -7,12 +7,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from omegaconf import DictConfig
-from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool.data.corpus import Corpus, Text
@@ -109,7 +108,7 @@ def corpus_moments(
     max_length: int,
     *,
     folder: Path,
-    logger: Logger | Literal[False] = False,
+    logger: Any = False,
 ) -> Pass:
     """Encode a corpus and keep nothing but the moments.
 
@@ -177,7 +176,7 @@ def fit_on_corpus(
     max_length: int,
     *,
     folder: Path,
-    logger: Logger | Literal[False] = False,
+    logger: Any = False,
 ) -> Fit:
     """Fit a step on a corpus; arguments and errors as of `corpus_moments`."""
     new = corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)

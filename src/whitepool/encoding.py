@@ -43,7 +43,7 @@ class Encoded:
 
     Attributes:
         vectors: (row, dim), float32, before any map; zero for blank sentences.
-        maps: map of each fit set, None without post-processing.
+        maps: map of each fit set, None where nothing is fitted on the table.
         seconds: what this run took, to encode or to read what is kept, and to fit.
         device: where the model ran, or would have.
         reused: whether the vectors are those of an earlier run, and nothing was encoded.
@@ -81,10 +81,13 @@ def encode(
 ) -> Encoded:
     """Encode the sentences of the table and fit a map on each fit set, or reuse what is kept.
 
+    Nothing is fitted here where a corpus serves for that.
+
     Raises:
         UserError: a vector is not finite, or a fit set cannot be fitted on.
     """
-    table, plm, post, fit_on = inputs.table, inputs.plm, inputs.post, inputs.protocol.fit_on
+    table, plm, fit_on = inputs.table, inputs.plm, inputs.protocol.fit_on
+    post = inputs.post if inputs.corpus is None else None
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
     whitening = WhiteningCallback(post, fit_on) if post else None
     trainer = make_trainer(config, logger, folder, *([whitening] if whitening else []))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +37,11 @@ def evaluate(config: DictConfig) -> float:
         Spearman x100 of the recipe, see `score_recipe`, or of the best of a grid, see `analyse`.
     """
     quiet_libraries()
+    for name, least in (("bootstrap", 0), ("seed", 0), ("batch_tokens", 1)):
+        if isinstance(config[name], bool) or not isinstance(config[name], int):
+            raise UserError(f"{name} is {config[name]!r}: give a whole number.")
+        if config[name] < least:
+            raise UserError(f"{name} is {config[name]}: give at least {least}.")
     store = open_store(config.cache)
     recipe = Recipe.load(config.recipe) if config.recipe is not None else None
     config = config if recipe is None else follow(config, recipe)
@@ -47,7 +51,7 @@ def evaluate(config: DictConfig) -> float:
     with tracked(config, output) as logger:
         choice = choose(config, recipe)
         grids = Grids(config.analysis, choice)
-        if grids and choice.corpus:
+        if grids and config.corpus.name != "none":
             raise UserError(
                 f"analysis={config.analysis.name} works on the sentences of data= alone: leave "
                 f"corpus={config.corpus.name} out."
@@ -75,22 +79,18 @@ def score_recipe(
     """
     protocol, plm, table = inputs.protocol, inputs.plm, inputs.table
     corpus_fit = None
-    if inputs.post and inputs.corpus and protocol.fit_on == "corpus":
-        encoder = SentenceEncoder(plm, inputs.pooling)
+    if inputs.post and inputs.corpus:
         corpus_fit = fit_on_corpus(
             config,
-            encoder,
+            SentenceEncoder(plm, inputs.pooling),
             inputs.post,
             inputs.corpus,
             inputs.max_length,
             folder=output,
             logger=logger,
         )
-    on_table = replace(inputs, post=None) if corpus_fit else inputs
-    encoded = encode(config, on_table, store, logger=logger, folder=output)
-    maps = inputs.fixed_maps() or encoded.maps
-    if corpus_fit:
-        maps = {"corpus": corpus_fit.affine}
+    encoded = encode(config, inputs, store, logger=logger, folder=output)
+    maps = {"corpus": corpus_fit.affine} if corpus_fit else inputs.fixed_maps() or encoded.maps
     by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
     result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
     run = report.Run(
@@ -109,7 +109,7 @@ def score_recipe(
         token_corpus=inputs.token_corpus,
         recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
     )
-    if maps is not None and recipe is None:
+    if maps is not None and inputs.post is not None:
         save_maps(output / "whitening.safetensors", maps, run.provenance())
     if recipe is None:
         leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)
@@ -144,7 +144,9 @@ def leave_recipe(
             max_length=inputs.max_length,
             post=inputs.post,
             affine=affine,
-            fit=corpus_fit.words if corpus_fit else f"{name}: {inputs.protocol.describe_fit()}",
+            fit=corpus_fit.words
+            if corpus_fit
+            else f"{name}: {inputs.protocol.describe_fit(inputs.table)}",
             provenance=provenance_of(corpora),
         )
     except UserError as error:

@@ -141,8 +141,10 @@ def _write_manifest(asset: Asset, folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    if folder.exists():
+    if folder.is_dir():
         shutil.rmtree(folder)
+    elif folder.exists():
+        folder.unlink()
 
 
 @contextmanager

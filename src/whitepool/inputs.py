@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from whitepool.cli import is_multirun
 from whitepool.data.corpus import Corpus
-from whitepool.data.corpus_config import load_corpus
+from whitepool.data.corpus_config import check_corpus, load_corpus
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
@@ -33,7 +33,6 @@ from whitepool.whitening import Affine, PostProcess
 log = logging.getLogger(__name__)
 
 OPTIONS = ("layers", "block", "head", "normalize", "activation", "smoothing", "k", "fit_on")
-
 Select = Callable[[Sequence[Task]], Sequence[PairSet]]
 
 
@@ -52,8 +51,6 @@ class Choice:
         head: the arguments it was made with, classes included.
         post: what is fitted after pooling, None for nothing.
         fixed: a map that was fitted before and is applied to all, None for none.
-        corpus: what ``corpus=`` chose: ``post`` is fitted on it if the protocol says so, and token
-            weights are estimated from it.
     """
 
     protocol: EvalProtocol
@@ -61,7 +58,6 @@ class Choice:
     head: dict[str, Any]
     post: PostProcess | None
     fixed: Affine | None
-    corpus: Corpus | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +68,14 @@ class Inputs(Choice):
         plm: the frozen model.
         max_length: tokens per text.
         table: unique sentences and scored pairs.
+        corpus: what ``post`` is fitted on; None where that is sentences of the table.
         token_corpus: what was read for the head's token weights; None where they need no corpus.
     """
 
     plm: FrozenPLM
     max_length: int
     table: SentenceTable
+    corpus: Corpus | None = None
     token_corpus: dict[str, Any] | None = None
 
     def fixed_maps(self) -> dict[str, Affine] | None:
@@ -97,25 +95,20 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
     protocol: EvalProtocol = instantiate(config.protocol)
     if config.whitening.fit_on is not None:
         protocol = replace(protocol, fit_on=config.whitening.fit_on)
-    if protocol.fit_on == "corpus":
-        protocol = replace(protocol, all_splits=False)
     if recipe is not None:
-        if config.corpus.name != "none":
-            raise UserError(f"a recipe is fitted already: leave corpus={config.corpus.name} out.")
-        return Choice(protocol, recipe.head, head_identity(recipe), None, recipe.affine, None)
+        return Choice(protocol, recipe.head, head_identity(recipe), None, recipe.affine)
     head = options(config.pooling, "pooling")
     step = options(config.whitening, "whitening")
     post = instantiate(step, _convert_="all") if "_target_" in step else None
-    pooling: Pooling = instantiate(head, _convert_="all")
-    corpus = load_corpus(config.corpus)
-    check_corpus(corpus, protocol, post, pooling)
-    return Choice(protocol, pooling, head, post, None, corpus)
+    return Choice(protocol, instantiate(head, _convert_="all"), head, post, None)
 
 
 def prepare(
     config: DictConfig, choice: Choice, recipe: Recipe | None = None, select: Select = no_selection
 ) -> Inputs:
     """Load the model and data that ``config`` chooses, and check that all fits together.
+
+    Token weights that wait for a corpus are counted here.
 
     Args:
         config: composed from `conf/evaluate.yaml`.
@@ -126,51 +119,37 @@ def prepare(
     Raises:
         UserError: something cannot be loaded, or the parts do not go together.
     """
+    given = load_corpus(config.corpus)
+    for_map = choice.post is not None and choice.protocol.fit_on == "corpus"
+    check_corpus(given, for_map=for_map, for_tokens=is_estimated(choice.pooling))
     tasks = instantiate(config.data, _convert_="all")
     plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
     plm.check(choice.pooling.needs)
     length = max_length(config, choice.protocol, plm) if recipe is None else recipe.max_length
-    pooling, token_corpus = with_corpus(choice.pooling, choice.corpus, plm, length, config.window)
+    pooling, token_corpus = with_corpus(choice.pooling, given, plm, length, config.window)
     if token_corpus is not None:
-        _, weights = describe(pooling)
+        weights = describe(pooling)[1]
         assert weights is not None
-        # What vectors depend on is the weights themselves.
-        head = {**choice.head, "token_weights": fingerprint({"weights": weights.numpy()})}
-        choice = replace(choice, pooling=pooling, head=head)
+        arrays = fingerprint({"token_weights": weights.numpy()})
+        choice = replace(choice, pooling=pooling, head={**choice.head, "arrays": arrays})
     table = SentenceTable.build(
         tasks,
         lambda texts: (
             plm.tokenize(texts, length) if recipe is None else tokenize(plm, recipe, texts)
         ),
-        other_splits=choice.protocol.all_splits,
+        other_splits=choice.protocol.all_splits and not for_map,
         select=select(tasks),
     )
     choice.protocol.check(table)
     announce(table, choice, length)
     return Inputs(
-        **vars(choice), plm=plm, max_length=length, table=table, token_corpus=token_corpus
+        **vars(choice),
+        plm=plm,
+        max_length=length,
+        table=table,
+        corpus=given if for_map else None,
+        token_corpus=token_corpus,
     )
-
-
-def check_corpus(
-    given: Corpus | None, protocol: EvalProtocol, post: PostProcess | None, pooling: Pooling
-) -> None:
-    """See that a corpus is given where one is needed, and used where it is given.
-
-    Raises:
-        UserError: it is not. In a multirun, where a corpus may serve only some of the jobs, one
-            of no use is a word in the log instead.
-    """
-    fits = post is not None and protocol.fit_on == "corpus"
-    if fits and given is None:
-        raise UserError(
-            "whitening.fit_on=corpus has no corpus: choose one, as corpus=text corpus.path=FILE."
-        )
-    if given is not None and not fits and not is_estimated(pooling):
-        message = f"corpus={given.name} is of no use without whitening fitted on it"
-        if not is_multirun():
-            raise UserError(f"{message}: set whitening.fit_on=corpus, or leave it out.")
-        log.warning("%s: ignored.", message)
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:
@@ -220,7 +199,7 @@ def announce(table: SentenceTable, choice: Choice, length: int) -> None:
     """Say what is about to be done, and what is odd about the input."""
     protocol, fit = choice.protocol, ""
     if choice.post is not None:
-        fit = f"; whitening fitted on {protocol.describe_fit()}"
+        fit = f"; whitening fitted on {protocol.describe_fit(table)}"
     elif choice.fixed is not None:
         fit = "; whitening from the recipe"
     log.info(

@@ -78,8 +78,8 @@ class FrozenPLM(nn.Module):
         """
         if path is not None:
             folder = Path(path).expanduser()
-            if not folder.is_dir():
-                raise UserError(f"model folder {path} does not exist: check model.path=.")
+            if not str(path) or not folder.is_dir():
+                raise UserError(f"model folder {str(path)!r} does not exist: check model.path=.")
             source: str | Path = folder
         elif asset is not None:
             from whitepool.assets import fetch

@@ -8,8 +8,6 @@ from typing import Literal
 from whitepool.data.table import FitOn, SentenceTable
 from whitepool.errors import UserError
 
-__all__ = ["AGGREGATES", "FIT_ON", "Aggregate", "EvalProtocol", "FitOn"]
-
 Aggregate = Literal["all", "mean", "wmean"]
 AGGREGATES: tuple[Aggregate, ...] = ("all", "mean", "wmean")
 FIT_ON: tuple[FitOn, ...] = ("subset", "task", "suite", "corpus")
@@ -60,12 +58,13 @@ class EvalProtocol:
                 "SentEval's or WhiteningBERT's files, or use protocol=simcse or mteb."
             )
 
-    def describe_fit(self) -> str:
+    def describe_fit(self, table: SentenceTable) -> str:
         """The fit set in words, as printed with the results."""
+        split = " and ".join(dict.fromkeys(s.split for s in table.scored))
         where = {
-            "subset": "each sub-task's own test sentences",
-            "task": "each task's test sentences",
-            "suite": "the test sentences of all tasks together",
+            "subset": f"each sub-task's own {split} sentences",
+            "task": f"each task's {split} sentences",
+            "suite": f"the {split} sentences of all tasks together",
             "corpus": "a corpus",
         }[self.fit_on]
         if self.all_splits and self.fit_on in ("task", "suite"):

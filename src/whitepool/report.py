@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 
 SCHEMA = 1
 COLUMNS = [field.name for field in fields(Row)]
-PACKAGES = ("whitepool", "torch", "transformers", "tokenizers", "pytorch-lightning", "numpy")
+PACKAGES = (
+    "whitepool", "torch", "transformers", "tokenizers", "safetensors", "pytorch-lightning",
+    "torchmetrics", "hydra-core", "numpy",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,9 @@ class Run:
         """Which sentences the maps were fitted on, in words."""
         if self.corpus_fit is not None:
             return self.corpus_fit.words
-        return self.protocol.describe_fit() if self.recipe_fit is None else self.recipe_fit
+        if self.recipe_fit is not None:
+            return self.recipe_fit
+        return self.protocol.describe_fit(self.table)
 
     def provenance(self) -> dict[str, Any]:
         """What is kept beside fitted maps."""
@@ -148,7 +153,11 @@ class Run:
 
 def describe(table: SentenceTable) -> dict[str, Any]:
     """What was read, for results.json: files with checksums, counts, missing sub-tasks."""
-    sets = [s for task in table.tasks for s in (*task.scored, *task.other_splits)]
+    sets = [
+        s
+        for task in table.tasks
+        for s in (*task.scored, *(task.other_splits if table.other.get(task.name) else ()))
+    ]
     return {
         "missing": {t.name: list(t.missing) for t in table.tasks if t.missing},
         "data": [
@@ -210,7 +219,10 @@ def show(run: Run, folder: Path) -> None:
     console.print()
     console.print(table)
     for name in run.scores.undefined:
-        console.print(f"{name}: undefined, the scores are constant; left out of averages.")
+        console.print(
+            f"{name}: undefined, since all its cosines or all its gold scores are equal; left out "
+            "of averages."
+        )
     for read in run.table.tasks:
         if read.missing:
             console.print(f"{read.name}: without {', '.join(read.missing)} (no file).")

@@ -96,9 +96,18 @@ class Whitening:
                 moments.count,
                 affine.rank,
                 moments.dim,
-                f"{moments.dim - k} directions without variance are dropped."
+                f"{moments.dim - k} without variance dropped."
                 if k == affine.rank
                 else f"the first {k} are kept.",
+            )
+        if affine.rank >= moments.count - 1:
+            log.warning(
+                "%s%.0f vectors are too few for %d directions: whitened, all of them are equally "
+                "far apart. Fit on more sentences, or give a whitening.k far below %.0f.",
+                f"{name}: " if name else "",
+                moments.count,
+                k,
+                moments.count,
             )
         return affine
 
@@ -114,7 +123,10 @@ class Whitening:
         if rank == 0:
             raise UserError(f"all {n:g} vectors are equal, so there is nothing to whiten.")
         if self.k is not None and self.k > dim:
-            raise UserError(f"whitening.k={self.k} is over the {dim} dimensions of the vectors.")
+            raise UserError(
+                f"whitening.k={self.k} is over the {dim} dimensions of the vectors: give k up to "
+                f"{rank}, their effective rank, or null to keep all {rank} directions."
+            )
         if self.k is not None and rank < self.k < dim:
             raise UserError(
                 f"whitening.k={self.k} is over the effective rank {rank} of {n:g} vectors in {dim} "

@@ -165,7 +165,7 @@ def test_an_absent_column_lists_those_found(name: str) -> None:
     content = "sentence1,text2,score\n".replace(",", "\t" if name == "x.tsv" else ",")
     assert fault_of(content, name) == (
         f"{name}, line 1: no column sentence2 (columns found: sentence1, text2, score); correct "
-        "the file, or name its columns with first=, second= and score=."
+        "the file, or name its columns with data.first=, data.second= and data.score=."
     )
     assert "no column sentence1 (columns found: none)" in fault_of("", "x.csv")
 

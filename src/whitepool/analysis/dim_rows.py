@@ -10,8 +10,7 @@ import numpy as np
 
 from whitepool.aggregates import AVERAGE, Cell, Floats
 from whitepool.analysis.base import Rows
-from whitepool.data.table import SentenceTable
-from whitepool.protocol import FitOn
+from whitepool.data.table import FitOn, SentenceTable
 from whitepool.whitening import Affine
 
 log = logging.getLogger(__name__)

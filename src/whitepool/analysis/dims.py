@@ -86,7 +86,7 @@ class DimGrid:
             "about %.1f s of one core after the pass.",
             self._dim,
             f"{pairs:,}",
-            protocol.describe_fit(),
+            protocol.describe_fit(table),
             SECONDS * self._dim * pairs,
         )
 

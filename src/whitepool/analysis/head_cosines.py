@@ -6,14 +6,14 @@ Tokens are kept as they come, norms computed at once, and pairs taken in blocks 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from whitepool.analysis.bilinear import blocks, forms, precise, unique_pairs
+from whitepool.analysis.bilinear import BLOCK, blocks, forms, precise, unique_pairs
 from whitepool.analysis.tokens import KeptTokens
 from whitepool.similarity import DECIMALS
 from whitepool.states import BlockHead, Layer, States
@@ -50,11 +50,14 @@ class HeadCosines:
     @torch.inference_mode()
     def put(self, rows: Tensor, states: States) -> None:
         """Keep the tokens of some sentences, (batch,), and compute their norms."""
-        self.tokens.put(rows, states)
-        d = torch.stack([states.diagonals[key] for key in self.tokens.heads], dim=-1)
-        d = precise(d * states.mask.unsqueeze(-1))
-        squares = torch.cat([forms(x, d, x, d) for x in self._means(states.hidden)], dim=1)
-        self._norms[:, rows.cpu().numpy()] = squares.clamp(min=0).sqrt().T.cpu().numpy()
+        diagonals = self.tokens.put(rows, states)
+        step = max(1, BLOCK // diagonals.shape[1])
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            d = precise(diagonals[some])
+            hidden = {layer: states.hidden[layer][some] for layer in self.tokens.layers}
+            squares = torch.cat([forms(x, d, x, d) for x in self._sums(hidden)], dim=1)
+            self._norms[:, rows[some].cpu().numpy()] = squares.clamp(min=0).sqrt().T.cpu().numpy()
 
     def unusable(self) -> NDArray[np.int64]:
         """Sentences whose states are not finite, or that never came."""
@@ -81,22 +84,24 @@ class HeadCosines:
             result[:, some] = dots / np.where(norms[:, some] > 0, norms[:, some], 1.0)
         return np.asarray(np.round(result, DECIMALS) + 0.0)[:, place]  # + 0.0: no -0.0
 
-    def _dots(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> Iterable[Tensor]:
+    def _dots(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> Iterator[Tensor]:
         """Dot products of a block, (pair, head) for each list of layers."""
         xa, da = self.tokens.block(torch.from_numpy(first))
         xb, db = self.tokens.block(torch.from_numpy(second))
         da, db = precise(da), precise(db)
-        for a, b in zip(self._means(xa), self._means(xb), strict=True):
+        for a, b in zip(self._sums(xa), self._sums(xb), strict=True):
             yield forms(a, da, b, db)
 
-    def _means(self, hidden: dict[Layer, Tensor]) -> list[Tensor]:
-        """The mean over each list's layers, (batch, token, dim), in float64."""
-        wide = {layer: precise(hidden[layer]) for layer in self.tokens.layers}
-        means = []
+    def _sums(self, hidden: dict[Layer, Tensor]) -> Iterator[Tensor]:
+        """The sum over each list's layers, (batch, token, dim), in float64.
+
+        Ditto takes the mean, which has the same cosines.
+        """
         for layers in self.lists:
-            first, *others = (wide[layer] for layer in layers)
-            means.append(sum(others, first) / len(layers) if others else first)
-        return means
+            total = precise(hidden[layers[0]])
+            for layer in layers[1:]:
+                total = total + hidden[layer]
+            yield total
 
 
 def seconds(lengths: Sequence[int], pairs: int, dim: int, lists: int, heads: int) -> float:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from whitepool.data.table import Rows, ScoredSet, SentenceTable
+from whitepool.data.table import FitOn, Rows, ScoredSet, SentenceTable
 from whitepool.errors import UserError
-from whitepool.protocol import FitOn
 
 Memory = Callable[[Sequence[int]], int]
 

@@ -23,6 +23,7 @@ from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.inputs import Choice, Inputs, load_model
 from whitepool.plm import FrozenPLM
+from whitepool.pooling.estimated import is_estimated
 from whitepool.size import parse_size
 
 log = logging.getLogger(__name__)
@@ -39,10 +40,20 @@ class Grids:
         choice: head and map of the command line.
 
     Raises:
-        UserError: an analysis refuses its arguments.
+        UserError: an analysis refuses its arguments, or needs a corpus, which none reads.
     """
 
     def __init__(self, settings: DictConfig, choice: Choice) -> None:
+        if settings.grids and choice.protocol.fit_on == "corpus":
+            raise UserError(
+                f"analysis={settings.name} fits on the scored sentences alone, so it takes no "
+                "whitening.fit_on=corpus: choose subset, task or suite, or analysis=none."
+            )
+        if settings.grids and is_estimated(choice.pooling):
+            raise UserError(
+                f"analysis={settings.name} takes no token weights that a corpus is counted for "
+                "(pooling=idf, pooling=sif): choose another pooling, or analysis=none."
+            )
         chosen = {"pooling": choice.pooling, "post": choice.post}
         self.analyses: dict[str, Analysis] = {}
         for name, grid in settings.grids.items():

@@ -38,8 +38,12 @@ class KeptTokens:
         self.diagonals = torch.zeros(0)
 
     @torch.inference_mode()
-    def put(self, rows: Tensor, states: States) -> None:
-        """Keep the states of some sentences, (batch,), whatever side their padding stands on."""
+    def put(self, rows: Tensor, states: States) -> Tensor:
+        """Keep the states of some sentences, (batch,), whatever side their padding stands on.
+
+        Returns:
+            Their diagonals, (batch, token, head), zero at padding.
+        """
         mask, device = states.mask, states.mask.device
         if not self.hidden:
             self._allocate(states)
@@ -49,7 +53,9 @@ class KeptTokens:
         for layer, kept in self.hidden.items():
             kept.index_copy_(0, place, states.hidden[layer].flatten(0, 1))
         diagonals = torch.stack([states.diagonals[key] for key in self.heads], dim=-1)
+        diagonals.mul_(mask.unsqueeze(-1))
         self.diagonals.index_copy_(0, place, diagonals.flatten(0, 1))
+        return diagonals
 
     def _allocate(self, states: States) -> None:
         for layer in self.layers:

@@ -104,7 +104,7 @@ def _require_columns(found: Sequence[str], columns: Columns, where: str) -> None
             fault = f"several columns {name}" if name in found else f"no column {name}"
             raise UserError(
                 f"{where}: {fault} (columns found: {', '.join(found) or 'none'}); correct the "
-                "file, or name its columns with first=, second= and score=."
+                "file, or name its columns with data.first=, data.second= and data.score=."
             )
 
 

@@ -94,6 +94,8 @@ class SentenceTable:
         read = [*sets, *select, *others]
         texts = list(dict.fromkeys(t for s in read for t in s.first + s.second))
         ids, truncated = tokenize(texts)
+        if not any(ids):
+            raise UserError("every sentence is blank, so there is nothing to encode: check data=.")
         row_of_ids = {sequence: row for row, sequence in enumerate(dict.fromkeys(ids))}
         row_of_text = {t: row_of_ids[i] for t, i in zip(texts, ids, strict=True)}
         example = dict(zip(reversed(ids), reversed(texts), strict=True))

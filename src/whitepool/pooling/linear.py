@@ -30,8 +30,8 @@ class LinearPooling:
     """
 
     def __init__(self, tokens: TokenWeights, layers: Sequence[Layer] | None) -> None:
-        if not layers:
-            raise UserError("pooling.layers is empty: give at least one layer, e.g. [1,-1].")
+        if not layers or isinstance(layers, int | float | str):
+            raise UserError(f"pooling.layers is {layers!r}: give a list of layers, as [1,-1].")
         self.tokens = tokens
         self.layers = tuple(layers)
 

@@ -23,7 +23,7 @@ class MaxPooling:
 
     def __init__(self, layers: Sequence[Layer] = (-1,)) -> None:
         if not layers:
-            raise UserError("pooling.layers is empty: give at least one layer, e.g. [-1].")
+            raise UserError(f"pooling.layers is {layers!r}: give a list of layers, as [-1].")
         self.layers = tuple(layers)
 
     @property
