@@ -244,6 +244,10 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
         (["whitening.fit_on=all"], "choose one of subset, task, suite, corpus"),
         (["whitening.fit_on=corpus"], "whitening.fit_on=corpus has no corpus: choose one"),
         (["corpus=text", "corpus.path={pairs}"], "set whitening.fit_on=corpus, or leave it out"),
+        (
+            ["corpus=text", "corpus.path={pairs}", "analysis=dims", "whitening.fit_on=corpus"],
+            "analysis=dims fits on the scored sentences alone, so it takes no whitening",
+        ),
         (["corpus.limit=5"], "corpus.limit=5 has nothing to sample: choose a corpus"),
         (["corpus=text", "corpus.path=no.txt"], "corpus.path=no.txt does not exist"),
         (["pooling=pooler", "pooling.activation=relu"], "choose tanh or none"),
