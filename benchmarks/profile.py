@@ -70,7 +70,8 @@ def measure(
     ours.encode(plm, texts, pooling, batch_tokens)
     watch = Watch()
     module: Any
-    for module in plm.model.modules():
+    modules: list[Any] = list(plm.model.modules())
+    for module in modules:
         for kind, types in KINDS.items():
             if isinstance(module, types):
                 module.forward = watch.around(kind, module.forward)
