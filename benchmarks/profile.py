@@ -69,14 +69,13 @@ def measure(
     plm, pooling = ours.load(folder, precision), ours.mean(-1)
     ours.encode(plm, texts, pooling, batch_tokens)
     watch = Watch()
-    module: Any
     modules: list[Any] = list(plm.model.modules())
     for module in modules:
-        for kind, types in KINDS.items():
-            if issubclass(type(module), types):
-                module.forward = watch.around(kind, module.forward)
-        if "activation" in type(module).__module__ or type(module) is torch.nn.GELU:
-            module.forward = watch.around("activation", module.forward)
+        kinds = [kind for kind, types in KINDS.items() if isinstance(module, types)]
+        if "activation" in type(module).__module__ or isinstance(module, torch.nn.GELU):
+            kinds.append("activation")
+        for kind in kinds:
+            module.forward = watch.around(kind, module.forward)
     plm.tokenize = watch.around("tokenising", plm.tokenize)  # type: ignore[method-assign]
     pool = ours.Timed(pooling, watch.around("pooling", pooling))
     watched = watch.around("attention", attention.attention_forward)
