@@ -141,7 +141,8 @@ def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
     layers = _numbers("--layers", args.layers, least=-1000)
     if args.quick:
         sizes, args.bootstrap = [120], 10
-    found = scale.measure(
+    found: list[scale.Size] = []
+    for size in scale.measure(
         folder,
         sentences.unique(tasks, None),
         sizes,
@@ -150,7 +151,9 @@ def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
         batch_tokens=args.batch_tokens,
         bootstrap=args.bootstrap,
         threads=torch.get_num_threads(),
-    )
+    ):
+        found.append(size)
+        show.say(f"{size.sentences:,} sentences: {size.total:.1f} s, peak {size.peak:,.0f} MB")
     show.table(scale.rows(found))
     return {"sizes": [asdict(size) for size in found]}
 

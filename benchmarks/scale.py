@@ -6,7 +6,7 @@ import multiprocessing
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +51,11 @@ class Size:
     before: float
     peak: float
     vectors: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of everything."""
+        return self.table + self.encode + self.whiten + self.score
 
 
 class TimedWhitening(WhiteningCallback):
@@ -129,32 +134,31 @@ def one(
     )
 
 
-def measure(folder: Path, texts: Sequence[str], sizes: Sequence[int], **options: Any) -> list[Size]:
+def measure(
+    folder: Path, texts: Sequence[str], sizes: Sequence[int], **options: Any
+) -> Iterator[Size]:
     """`one` for each size, in a new process each, so that peaks of memory are its own."""
-    result = []
     for count in sizes:
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            result.append(pool.submit(one, folder, texts, count, **options).result())
-    return result
+            yield pool.submit(one, folder, texts, count, **options).result()
 
 
 def rows(sizes: Sequence[Size]) -> list[dict[str, str]]:
     """The table that is printed."""
     result = []
     for s in sizes:
-        total = s.table + s.encode + s.whiten + s.score
         result.append(
             {
                 "sentences": f"{s.sentences:,}",
                 "tokens": f"{s.tokens:,}",
-                "seconds": f"{total:.1f}",
-                "ms/sentence": f"{1000 * total / s.sentences:.3f}",
+                "seconds": f"{s.total:.1f}",
+                "ms/sentence": f"{1000 * s.total / s.sentences:.3f}",
                 "us/token, table and encode": f"{1e6 * (s.table + s.encode) / s.tokens:.2f}",
                 "table": f"{s.table:.1f}",
                 "encode": f"{s.encode:.1f}",
                 "whiten": f"{s.whiten:.2f}",
                 "score": f"{s.score:.2f}",
-                "whiten and score, %": f"{100 * (s.whiten + s.score) / total:.1f}",
+                "whiten and score, %": f"{100 * (s.whiten + s.score) / s.total:.1f}",
                 "peak MB": f"{s.peak:,.0f}",
                 "over start MB": f"{s.peak - s.before:,.0f}",
                 "vectors MB": f"{s.vectors:,.0f}",
