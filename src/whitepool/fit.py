@@ -71,7 +71,8 @@ def fit_moments(
         UserError: nothing can be fitted on them.
     """
     spectrum = Spectrum.of(moments)
-    if spectrum.count < PER_DIMENSION * spectrum.dim:
+    # Of fewer texts than dimensions the step itself warns.
+    if spectrum.rank + 1 < spectrum.count < PER_DIMENSION * spectrum.dim:
         log.warning(
             "%s texts are few for %d dimensions: the small directions are mostly noise on other "
             "texts; give %s or more, or keep few with whitening.k=.",
