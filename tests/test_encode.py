@@ -239,10 +239,11 @@ def test_memory_does_not_grow_with_the_input(
         run = whole(
             checkpoint, f"input={rows}.txt", f"output=v{rows}", "pooling.layers=[1]", cwd=tmp_path
         )
-        assert run.stderr is not None
-        printed = run.stderr.read()
-        _, status, usage = os.wait4(run.pid, 0)
-        run.returncode = os.waitstatus_to_exitcode(status)
+        with run:  # closes the pipes
+            assert run.stderr is not None
+            printed = run.stderr.read()
+            _, status, usage = os.wait4(run.pid, 0)
+            run.returncode = os.waitstatus_to_exitcode(status)
         assert run.returncode == 0, printed
         peaks.append(usage.ru_maxrss / 1024)
     print("peak MB", peaks)

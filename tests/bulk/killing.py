@@ -17,7 +17,7 @@ from pathlib import Path
 
 from whitepool.bulk import reading
 from whitepool.bulk.folder import open_folder
-from whitepool.bulk.run import Job
+from whitepool.bulk.job import Job
 from whitepool.bulk.settings import Settings
 from whitepool.data.row_sources import open_input
 from whitepool.loading import load

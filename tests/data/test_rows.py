@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whitepool.data.parquet_rows import parquet_rows
 from whitepool.data.rows import (
     Columns,
     Row,
     csv_rows,
     json_rows,
-    parquet_rows,
     text_rows,
     tsv_rows,
 )

@@ -13,14 +13,13 @@ from whitepool.data import hub
 from whitepool.data.corpus_files import byte_lines, expand, extension, numbered
 from whitepool.data.hub_corpus import address
 from whitepool.data.pairs_file import csv_cells
+from whitepool.data.parquet_rows import open_parquet, parquet_rows
 from whitepool.data.rows import (
     Columns,
     Lines,
     Row,
     csv_rows,
     json_rows,
-    open_parquet,
-    parquet_rows,
     text_rows,
     tsv_rows,
 )

@@ -8,13 +8,12 @@ as a whole (gzip, CSV quoting, Parquet, a missing column) is an error. Lines as 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from whitepool.data.corpus_files import ROWS, require
+from whitepool.data.corpus_files import require
 from whitepool.data.pairs_file import csv_cells
-from whitepool.errors import UserError
 
 Lines = Iterator[tuple[int, bytes]]
 LONGEST = 200  # characters of a fault
@@ -54,7 +53,7 @@ class Columns(NamedTuple):
 def text_rows(lines: Lines, file: str) -> Iterator[Row]:
     """One row per line."""
     for number, line in lines:
-        yield _row(_ended(_decode(line)), file, number)
+        yield _row(_ended(decode(line)), file, number)
 
 
 def json_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
@@ -64,7 +63,7 @@ def json_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
             yield _row("", file, number)
             continue
         try:
-            record = json.loads(_decode(line))
+            record = json.loads(decode(line))
         except (ValueError, RecursionError):
             yield _bad("not valid JSON", file, number)
             continue
@@ -76,7 +75,7 @@ def json_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
             found = ", ".join(record) or "none"
             yield _bad(f"no key {missing[0]} (keys found: {found})", file, number)
             continue
-        yield _columned({name: record[name] for name in columns.names}, columns, file, number)
+        yield columned({name: record[name] for name in columns.names}, columns, file, number)
 
 
 def csv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
@@ -85,7 +84,7 @@ def csv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
     Raises:
         UserError: a column is missing, or the quoting is broken.
     """
-    return _table_rows(csv_cells((_decode(line) for _, line in lines), Path(file)), file, columns)
+    return _table_rows(csv_cells((decode(line) for _, line in lines), Path(file)), file, columns)
 
 
 def tsv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
@@ -94,7 +93,7 @@ def tsv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
     Raises:
         UserError: a column is missing.
     """
-    decoded = ((number, _ended(_decode(line))) for number, line in lines)
+    decoded = ((number, _ended(decode(line))) for number, line in lines)
     cells = ((number, line.split("\t") if line else []) for number, line in decoded)
     return _table_rows(cells, file, columns)
 
@@ -114,66 +113,10 @@ def _table_rows(
             yield _bad(fault, file, line)
         else:
             cells = {name: fields[header.index(name)] for name in columns.names}
-            yield _columned(cells, columns, file, line)
+            yield columned(cells, columns, file, line)
 
 
-def parquet_rows(path: Path, file: str, columns: Columns) -> Iterator[Row]:
-    """Rows of a Parquet file, some thousand in memory at a time.
-
-    Raises:
-        UserError: pyarrow is not there, a column is missing, or not a valid Parquet file.
-    """
-    parquet = open_parquet(path)
-    import pyarrow as pa
-
-    number = 0
-    try:
-        with parquet:
-            require(columns.names, parquet.schema_arrow.names, file, SETTING)
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=list(columns.names)):
-                cells = [_values(batch.column(name)) for name in columns.names]
-                for row in zip(*cells, strict=True):
-                    number += 1
-                    named = dict(zip(columns.names, row, strict=True))
-                    yield _columned(named, columns, file, number)
-    except (pa.ArrowException, OSError) as fault:
-        raise UserError(
-            f"{file}: not a valid Parquet file (after row {number}); fetch it again."
-        ) from fault
-
-
-def open_parquet(path: Path) -> Any:
-    """A Parquet file, its footer read.
-
-    Raises:
-        UserError: pyarrow is not there, or not a Parquet file.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as fault:
-        raise UserError(
-            f'{path} needs pyarrow to be read: pip install "whitepool[data]".'
-        ) from fault
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as fault:
-        raise UserError(f"{path}: not a valid Parquet file; fetch it again.") from fault
-
-
-def _values(column: Any) -> Sequence[object]:
-    """Python values of a column; of texts that are not UTF-8 too."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return list(column.to_pylist())
-    raw = column.cast(pa.large_binary()).to_pylist()
-    return [None if value is None else _decode(value) for value in raw]
-
-
-def _columned(cells: Mapping[str, object], columns: Columns, file: str, line: int) -> Row:
+def columned(cells: Mapping[str, object], columns: Columns, file: str, line: int) -> Row:
     """The row of some cells by the name of their column."""
     if columns.id is None:
         return _row(cells[columns.text], file, line)
@@ -204,7 +147,7 @@ def _bad(fault: str, file: str, line: int, id: str | None = None) -> Row:
     return Row("", id, file, line, printable[:LONGEST])
 
 
-def _decode(raw: bytes) -> str:
+def decode(raw: bytes) -> str:
     """Text of which bytes that are not UTF-8 become lone surrogates, which `_surrogate` finds."""
     return raw.decode("utf-8", "surrogateescape")
 

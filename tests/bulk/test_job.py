@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whitepool.bulk import reading, run
+from whitepool.bulk import job, reading
 from whitepool.bulk.folder import open_folder
+from whitepool.bulk.job import Job
 from whitepool.bulk.manifest import Total
-from whitepool.bulk.run import Job
 from whitepool.bulk.settings import Settings
 from whitepool.data.row_sources import open_input
 from whitepool.encoder import Encoder
@@ -41,13 +41,13 @@ def fill(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> F
     def go(input: Any, output: str = "out", read: Any = None, **settings: Any) -> Total:
         chosen = Settings(**{"format": "npy", "shard_rows": 40, **settings})
         sources = open_input(str(input), **(read or {}))
-        job = Job(encoder, chosen, sources, has_ids="id" in (read or {}))
+        work = Job(encoder, chosen, sources, has_ids="id" in (read or {}))
         made_from = {
             "settings": chosen.made_from(),
             "files": [[s.name, s.bytes] for s in sources],
         }
         with open_folder(tmp_path / output, made_from, chosen.on_bad, overwrite=False) as folder:
-            return job.fill(folder, show=False)
+            return work.fill(folder, show=False)
 
     return go
 
@@ -228,14 +228,14 @@ def test_a_full_disk_is_one_sentence_and_shards_stay(
     resource = pytest.importorskip("resource")
     path = write(tmp_path / "x.txt", sentences(100))
     fill(path, "whole")
-    commit = run.OutputFolder.commit
+    commit = job.OutputFolder.commit
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def limited(self: Any, number: int, record: Any) -> None:
         commit(self, number, record)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))  # a shard has 5,248 bytes
 
-    monkeypatch.setattr(run.OutputFolder, "commit", limited)
+    monkeypatch.setattr(job.OutputFolder, "commit", limited)
     try:
         with pytest.raises(UserError) as error:
             fill(path)
@@ -247,7 +247,7 @@ def test_a_full_disk_is_one_sentence_and_shards_stay(
         "there and give the same command again."
     )
     assert sorted(content(out)) == [".lock", "ids-00000.csv", "manifest.json", "vectors-00000.npy"]
-    monkeypatch.setattr(run.OutputFolder, "commit", commit)
+    monkeypatch.setattr(job.OutputFolder, "commit", commit)
     fill(path)
     assert content(out) == content(tmp_path / "whole")
 
@@ -260,13 +260,13 @@ def test_what_a_full_disk_says_of_either_format(
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     path = write(tmp_path / "x.txt", sentences(100))
-    begin = run.open_shard
+    begin = job.open_shard
 
     def limited(*arguments: Any, **options: Any) -> Any:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         return begin(*arguments, **options)
 
-    monkeypatch.setattr(run, "open_shard", limited)
+    monkeypatch.setattr(job, "open_shard", limited)
     try:
         with pytest.raises(UserError, match=r"\(File too large\): 0 finished shards are whole"):
             fill(path, format=format)
