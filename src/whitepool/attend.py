@@ -1,9 +1,8 @@
 """Attention of sentences of one length, softmax(s Q K' + mask) V, and its diagonal.
 
-Sentences have a dozen tokens. There SDPA on a CPU spends most of its time on other things than the
-arithmetic: plain batched products are two to three times faster up to `SHORT` tokens (measured at
-12 heads of 32 and 64 dimensions in float32), and their probabilities give any head's diagonal
-for nothing. Longer sentences go through SDPA and a score matrix of the asked heads alone.
+Sentences have a dozen tokens. There plain batched products take about as long as SDPA on a CPU (see
+docs/performance.md), and their probabilities give any head's diagonal for nothing. Longer
+sentences go through SDPA and a score matrix of the asked heads alone.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ SHORT = 64
 
 
 def is_short(query: Tensor, key: Tensor) -> bool:
-    """Whether `attend` is the faster way: short sentences on a CPU, a key head for each query."""
+    """Whether `attend` serves: short sentences on a CPU, a key head for each query."""
     return (
         query.device.type == "cpu"
         and query.shape[2] <= SHORT

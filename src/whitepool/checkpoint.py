@@ -85,11 +85,6 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         raise UserError(
             f"model {source} cannot be loaded ({_first_line(error)}): {remedy}."
         ) from error
-    if (words := len(tokenizer)) > (rows := model.get_input_embeddings().weight.shape[0]):
-        raise UserError(
-            f"model {source} has {rows} word embeddings and its tokenizer {words} tokens: they do "
-            "not belong together, use the tokenizer the model came with."
-        )
     return Checkpoint(
         model=model.eval().requires_grad_(False),
         tokenizer=tokenizer,

@@ -116,7 +116,14 @@ class FrozenPLM(nn.Module):
         Blank texts (empty or white space only) get no tokens at all.
         """
         longest = self.check_length(max_length) if max_length is not None else self.max_length
-        return tokenize(self.tokenizer, texts, longest)
+        tokenized = tokenize(self.tokenizer, texts, longest)
+        rows = self.model.get_input_embeddings().weight.shape[0]
+        if (most := max((max(ids) for ids in tokenized.ids if ids), default=0)) >= rows:
+            raise UserError(
+                f"the tokenizer of model {self.name} gives token {most} and the model has {rows} "
+                "word embeddings: use the tokenizer that the model came with."
+            )
+        return tokenized
 
     @property
     def pad_id(self) -> int:

@@ -164,7 +164,6 @@ def test_chunks_change_nothing(
         (["analysis=layers", "analysis.whiten_sizes=[9]"], "has 9, but there are 4 layers"),
         (["analysis=table1", "analysis.max_memory=1KiB"], "one pair of sentences needs"),
         (["analysis=table1", "analysis.max_memory=much"], "analysis.max_memory is 'much'"),
-        (["analysis=table1", "whitening.fit_on=corpus"], "analysis=table1 fits on the scored sent"),
         (["analysis=layers", "pooling=idf"], "analysis=layers takes no token weights that a corp"),
         (["analysis=layers", "whitening.k=31"], "fit set sts12: .*over the effective rank"),
     ],
