@@ -60,7 +60,7 @@ def _values(column: Any) -> Sequence[object]:
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
-        column = column.dictionarydecode()
+        column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return list(column.to_pylist())
     raw = column.cast(pa.large_binary()).to_pylist()
