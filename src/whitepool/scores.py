@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -101,15 +102,19 @@ def cosines(
     result: dict[str, list[Floats]] = {"raw": [], "post": []}
     blank = table.is_blank
     for scored in table.scored:
-        rows, local = np.unique(scored.pairs, return_inverse=True)
-        local = local.reshape(scored.pairs.shape)
-        raw = vectors[rows].astype(np.float64)
-        result["raw"].append(cosine(raw, local))
+        result["raw"].append(cosine(vectors, scored.pairs))
         if maps is not None:
-            post = maps[table.fit_set_of(scored, protocol.fit_on)](torch.from_numpy(raw)).numpy()
-            post[blank[rows]] = 0.0
-            result["post"].append(cosine(post, local))
+            affine = maps[table.fit_set_of(scored, protocol.fit_on)]
+            step = partial(_mapped, affine, blank)
+            result["post"].append(cosine(vectors, scored.pairs, through=step))
     return {stage: values for stage, values in result.items() if values}
+
+
+def _mapped(affine: Affine, blank: NDArray[np.bool_], x: Floats, rows: NDArray[np.int64]) -> Floats:
+    """Vectors of some rows through a map, those of blank sentences zero."""
+    z: Floats = affine(torch.from_numpy(x)).numpy()
+    z[blank[rows]] = 0.0
+    return z
 
 
 def score(

@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whitepool.errors import UserError
 
 DECIMALS = 12
+_VALUES = 2**22  # of the first sentences of the pairs taken at a time
+_BLOCK = 1024  # pairs whose vectors are laid side by side
+
+Step = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
+"""(n, dim) and the rows that they are, (n,) -> (n, k), a new array."""
 
 
 def cosine(
-    vectors: NDArray[np.floating], pairs: NDArray[np.int64], chunk: int = 8192
+    vectors: NDArray[np.floating],
+    pairs: NDArray[np.int64],
+    chunk: int | None = None,
+    through: Step | None = None,
 ) -> NDArray[np.float64]:
     """Cosine of each pair of rows, (pair,), float64.
 
     Args:
         vectors: (row, dim).
         pairs: (pair, 2), rows of ``vectors``.
-        chunk: pairs taken at a time, which bounds memory.
+        chunk: distinct pairs taken at a time, which bounds memory; by default as many as have
+            4 million values on one side.
+        through: a step that vectors go through first.
 
     The cosine with a zero vector is 0. Values are rounded to 12 decimals, so that pairs of equal
-    sentences tie exactly whatever the rounding noise of the dot products.
+    sentences tie exactly whatever the rounding noise of the dot products. A pair that occurs again,
+    in either order, is taken once, so that it ties whatever chunk it would have come in: a matrix
+    product may round a row differently in other company.
     """
-    vectors = np.asarray(vectors, dtype=np.float64)
-    norm = np.linalg.norm(vectors, axis=1)
-    unit = vectors / np.where(norm > 0, norm, 1.0)[:, None]
+    rows = len(vectors)
+    keys = pairs.min(axis=1) * rows + pairs.max(axis=1)
+    keys, place = np.unique(keys, return_inverse=True)
+    step = chunk or max(1, _VALUES // max(1, vectors.shape[1]))
+    found = np.empty(len(keys))
+    for start in range(0, len(keys), step):
+        both = np.stack(np.divmod(keys[start : start + step], rows), axis=1)
+        some, local = np.unique(both, return_inverse=True)
+        found[start : start + step] = _cosine(vectors, some, local.reshape(both.shape), through)
+    values: NDArray[np.float64] = found[place]
+    return np.round(values, DECIMALS) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def _cosine(
+    vectors: NDArray[np.floating],
+    rows: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    through: Step | None,
+) -> NDArray[np.float64]:
+    """Cosines of pairs, (pair, 2), of some rows, before rounding."""
+    unit = vectors[rows].astype(np.float64, copy=False)
+    if through is not None:
+        unit = through(unit, rows)
+    norm = np.linalg.norm(unit, axis=1)
+    unit /= np.where(norm > 0, norm, 1.0)[:, None]
     result = np.empty(len(pairs))
-    for start in range(0, len(pairs), chunk):
-        first, second = pairs[start : start + chunk].T
-        result[start : start + chunk] = np.einsum("pd,pd->p", unit[first], unit[second])
-    return np.round(result, DECIMALS) + 0.0  # + 0.0 turns -0.0 into 0.0
+    for start in range(0, len(pairs), _BLOCK):
+        first, second = pairs[start : start + _BLOCK].T
+        result[start : start + _BLOCK] = np.einsum("pd,pd->p", unit[first], unit[second])
+    return result
 
 
 def cosine_matrix(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
