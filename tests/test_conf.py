@@ -18,6 +18,7 @@ from whitepool.analysis.table1 import ROWS, TASKS, WHITENED
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoding import open_store
 from whitepool.inputs import options
+from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.pooling import LinearPooling, Uniform
 from whitepool.size import parse_size
 from whitepool.whitening import Whitening
@@ -60,7 +61,19 @@ def test_whitenings(whitening: str) -> None:
     assert config.name == whitening
     built = options(config, "whitening")
     assert ("_target_" in built) == (whitening != "off")
-    instantiate(built)
+    step = instantiate(built)
+    if whitening != "off":
+        assert type(step) is POST_PROCESSES[whitening]  # type: ignore[index]
+        assert {*takes(whitening), "fit_on"} == {*config.options}  # type: ignore[arg-type]
+
+
+def test_every_step_has_a_yaml() -> None:
+    assert sorted([*POST_PROCESSES, "off"]) == choices("whitening")
+
+
+def test_one_sweep_mixes_steps_that_take_other_options() -> None:
+    for whitening in ("off", "center"):
+        composed(f"whitening={whitening}", "whitening.gamma=0.5", "whitening.remove=2")
 
 
 @pytest.mark.parametrize("protocol", choices("protocol"))

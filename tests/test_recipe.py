@@ -19,6 +19,9 @@ from safetensors.torch import save_file
 
 from whitepool import recipe_folder
 from whitepool.errors import UserError
+from whitepool.maps import RemoveCommon, RemoveTop, Soft, Tempered
+from whitepool.maps.names import POST_PROCESSES
+from whitepool.moments import Moments
 from whitepool.pooling import (
     AttentionDiagonal,
     FirstToken,
@@ -130,6 +133,49 @@ def test_heads_and_steps_without_a_name_are_refused() -> None:
         describe_post(Step(), affine, "here")
     with pytest.raises(UserError, match="token weights int"):
         describe(LinearPooling(3, [-1]))  # type: ignore[arg-type]
+
+
+STEPS: list[Any] = [
+    *(made() for made in POST_PROCESSES.values()),
+    Tempered(3, gamma=0.25),
+    Soft(4, eps=2.0),
+    RemoveTop(remove=2),
+    RemoveCommon(remove=3),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=str)
+def test_steps_are_described_and_built_again(tmp_path: Path, step: Any) -> None:
+    """With the same map, bit for bit, and the same step to be fitted anew."""
+    x = torch.randn(30, DIM, generator=torch.Generator().manual_seed(0)).double()
+    moments = Moments(DIM).update(x)
+    affine = step.fit(moments)
+    spec = describe_post(step, affine, "some: sentences")
+    recipe = make(post=spec, arrays={"mean": affine.mean, "basis": affine.basis})
+    again = Recipe.load(recipe.save(tmp_path / "recipe"))
+    assert again.post == spec
+    assert again.affine is not None
+    assert torch.equal(again.affine(x), affine(x))
+    assert again.post.build() == step
+    assert type(again.post.build()) is type(step)
+    assert torch.equal(again.post.build().fit(moments).basis, affine.basis)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "pca", "gamma": 0.5}, r"post\.gamma is given, and post\.kind pca takes none"),
+        ({"kind": "center", "k": 2}, r"post\.k is given, and post\.kind center takes none"),
+        ({"kind": "tempered"}, r"post\.gamma is None: give a number from 0"),
+        ({"kind": "tempered", "gamma": 2.0}, r"post\.gamma is 2\.0: give a number from 0"),
+        ({"kind": "soft", "eps": -1.0}, r"post\.eps is -1\.0: give a number above 0"),
+        ({"kind": "remove_top", "remove": 0}, r"post\.remove is 0: give a whole number from 1"),
+        ({"kind": "remove_common"}, r"post\.remove is None: give a whole number from 1"),
+    ],
+)
+def test_options_of_a_step(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        PostSpec(fit="x", count=9.0, rank=5, directions=5, **changes)
 
 
 def test_the_step_can_be_fitted_anew() -> None:
@@ -276,6 +322,7 @@ def change(folder: Path, **content: Any) -> None:
         ({"pooling": {"kind": "pooler", "activation": "relu"}}, "give tanh or none"),
         ({"similarity": "dot"}, "similarity is 'dot': give cosine"),
         ({"post": None}, "has the arrays basis, mean"),
+        ({"post": {"kind": "os.system"}}, "post.kind is 'os.system': give pca or zca or"),
         ({"long_text": "wrap"}, "give truncate or error or chunk_mean"),
         ({"model": {"name": "x", "path": "../../secret"}}, "absolute path"),
     ],

@@ -69,8 +69,9 @@ def results(folder: Path) -> dict[str, Any]:
         ["pooling=first_last", "protocol=su", "batch_tokens=60"],
         ["whitening=off", "pooling=pooler", "pooling.activation=none", "model.max_length=6"],
         ["pooling=max", "trainer.precision=bf16-true"],
+        ["whitening=tempered", "whitening.gamma=0.3", "whitening.k=8"],
     ],
-    ids=["ditto", "su", "raw", "bf16"],
+    ids=["ditto", "su", "raw", "bf16", "tempered"],
 )
 def test_a_recipe_reproduces_the_run_bit_for_bit(
     evaluate: Command, checkpoint: Callable[[str], Path], overrides: list[str]
@@ -81,8 +82,11 @@ def test_a_recipe_reproduces_the_run_bit_for_bit(
     again, out, err = evaluate(f"recipe={fitted}/recipe", *kept)
     assert scores(again) == scores(fitted), err
     whitens = "whitening=off" not in overrides
-    assert ("whitening from the recipe" in err) == whitens
+    step = "tempered" if "whitening=tempered" in overrides else "whitening"
+    assert (f"{step} from the recipe" in err) == whitens
     assert ("(from the recipe)." in out) == whitens
+    assert (" whitened " in out) == (whitens and step == "whitening")
+    assert ("tempered: 8 of 32 directions" in out) == (step == "tempered")
     assert not (again / "whitening.safetensors").exists()
     assert not (again / "recipe").exists()
     content, first = results(again), results(fitted)

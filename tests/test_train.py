@@ -99,6 +99,30 @@ def test_a_fit_leaves_a_recipe_its_moments_and_numbers(
     assert torch.equal(recipe.affine.mean, moments.mean)
 
 
+def test_words_are_counted_and_merged(command: Any, files: dict[str, str]) -> None:
+    """Zipfian whitening of two halves is that of the whole, and equals the API's."""
+    import whitepool
+
+    options = ["pooling=static", "whitening=zipfian"]
+    code, half = command(*text(files["a"]), *options)
+    assert code == 0
+    resumed = f"resume_from={half / 'moments.safetensors'}"
+    code, whole = command(*text(files["b"]), *options, resumed)
+    assert code == 0
+    sentences = Path(files["all"]).read_text().splitlines()
+    ours = whitepool.load(whole / "recipe")
+    path = Recipe.load(whole / "recipe").model.path
+    assert path is not None
+    theirs = whitepool.load(path, pooling="static", whitening="zipfian").fit(sentences)
+    a, b = ours.encode(sentences), theirs.encode(sentences)
+    assert np.allclose(a @ a.T, b @ b.T, atol=1e-3)
+    moments, content = load_moments(whole / "moments.safetensors")
+    assert moments.count == sum(len(sentence.split()) for sentence in sentences)
+    assert content["vectors"]["of"] == "words"
+    code, _ = command(*text(files["b"]), "pooling=static", resumed)
+    assert code == 1
+
+
 def test_the_recipe_equals_the_python_api(command: Any, files: dict[str, str]) -> None:
     """The API fits without Lightning and without corpora."""
     import whitepool

@@ -22,7 +22,9 @@ from whitepool.errors import UserError
 from whitepool.fit import Fit, fit_moments
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
+from whitepool.token_counts import count_tokens
 from whitepool.whitening import PostProcess
+from whitepool.words import of_words, word_moments
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +151,28 @@ def corpus_moments(
     return Pass(moments, description, seconds, str(encoder.device))
 
 
+def step_moments(
+    config: DictConfig,
+    encoder: SentenceEncoder,
+    post: PostProcess,
+    corpus: Corpus,
+    max_length: int,
+    *,
+    folder: Path,
+    logger: Logger | Literal[False] = False,
+) -> Pass:
+    """The moments of a corpus that ``post`` is fitted on: of its vectors, or of its words.
+
+    The other arguments and the errors are those of `corpus_moments`.
+    """
+    if not of_words(post):
+        return corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)
+    started = time.perf_counter()
+    counts, description = count_tokens(corpus, encoder.plm, max_length, config.window)
+    moments = word_moments(encoder.plm, counts.occurrences)
+    return Pass(moments, description, time.perf_counter() - started, str(encoder.device))
+
+
 def announce(description: Mapping[str, Any], max_length: int, seconds: float) -> None:
     """Say what was read, and what is odd about it."""
     used, limit = description["texts"], description["limit"]
@@ -179,6 +203,6 @@ def fit_on_corpus(
     folder: Path,
     logger: Logger | Literal[False] = False,
 ) -> Fit:
-    """Fit a step on a corpus; arguments and errors as of `corpus_moments`."""
-    new = corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)
+    """Fit a step on a corpus; arguments and errors as of `step_moments`."""
+    new = step_moments(config, encoder, post, corpus, max_length, folder=folder, logger=logger)
     return fit_moments(post, new.moments, [new.description], new.seconds)

@@ -23,11 +23,12 @@ from whitepool.progress import progress_bar
 from whitepool.recipe import SLOT, LongText, ModelSpec, PostSpec, Prompts, Recipe, Scalar
 from whitepool.recipe_model import describe_post, open_model
 from whitepool.similarity import cosine_matrix, cosine_rows
-from whitepool.streams import moments_of
+from whitepool.streams import moments_of, moments_of_words
 from whitepool.texts import checked, prompt_of
 from whitepool.tokenizing import Tokenized
 from whitepool.vectors import PooledTexts
 from whitepool.whitening import Affine, PostProcess
+from whitepool.words import check_words, of_words
 
 Floats = NDArray[np.float32]
 WINDOW = 8192  # vectors mapped at a time, which bounds memory
@@ -77,6 +78,7 @@ class Encoder:
         template: str = SLOT,
         long_text: LongText = "truncate",
     ) -> None:
+        check_words(post, pooling)
         length = plm.max_length if max_length is None else plm.check_length(max_length)
         self.pooled = PooledTexts(plm, pooling, length, template, long_text)
         self.prompts = prompts or Prompts()
@@ -360,9 +362,16 @@ class Encoder:
         prompt = prompt_of(asdict(self.prompts), None, prompt_name)
         total = len(sentences) if isinstance(sentences, Sequence) else None
         with progress_bar(progress, total) as bar:
-            moments = moments_of(
-                self.pooled, sentences, prompt=prompt, batch_tokens=batch_tokens, done=bar.advance
-            )
+            if of_words(self._post):
+                moments = moments_of_words(self.pooled, sentences, prompt=prompt, done=bar.advance)
+            else:
+                moments = moments_of(
+                    self.pooled,
+                    sentences,
+                    prompt=prompt,
+                    batch_tokens=batch_tokens,
+                    done=bar.advance,
+                )
         if moments.count < 2:
             raise UserError(
                 f"{moments.count:.0f} sentences with text were given to fit: give at least 2, and "

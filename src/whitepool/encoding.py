@@ -33,6 +33,7 @@ from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.size import parse_size
 from whitepool.whitening import Affine
+from whitepool.words import moments_of_fit_sets, of_words
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,8 @@ def encode(
     """
     table, plm, post, fit_on = inputs.table, inputs.plm, inputs.post, inputs.protocol.fit_on
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-    whitening = WhiteningCallback(post, fit_on) if post else None
+    words = of_words(post)  # which need no pass
+    whitening = WhiteningCallback(post, fit_on) if post and not words else None
     trainer = make_trainer(config, logger, folder, *([whitening] if whitening else []))
     device = trainer.strategy.root_device
     if store and (why := identity.why_unknown(plm, inputs.head)):
@@ -109,7 +111,8 @@ def encode(
         log.info(
             "vectors of %s sentences reused from %.12s: not encoded again", f"{len(table):,}", key
         )
-        maps = _fit(inputs, data, vectors, store, device) if post else None
+        maps = _fit(inputs, data, vectors, store, device) if post and not words else None
+        maps = _fit_words(inputs) if words else maps
         seconds = time.perf_counter() - started
         return Encoded(vectors, maps, seconds, str(device), reused=True, key=key)
 
@@ -124,6 +127,7 @@ def encode(
             of = identity.moments_from(encoder.vectors, counts, data.batches, device=device.type)
             store.save(of, pack(whitening.moments))
     maps = whitening.maps if whitening else None
+    maps = _fit_words(inputs) if words else maps
     return Encoded(encoder.vectors, maps, seconds, str(device), reused=False, key=key)
 
 
@@ -147,6 +151,13 @@ def _fit(
         moments = fit_sets.finish()
         store.save(made_from, pack(moments))
     return fit_each(inputs.post, moments, counts)
+
+
+def _fit_words(inputs: Inputs) -> dict[str, Affine]:
+    """Maps fitted on the words of each fit set."""
+    assert inputs.post is not None
+    counts = inputs.table.fit_sets(inputs.protocol.fit_on)
+    return fit_each(inputs.post, moments_of_fit_sets(inputs.plm, inputs.table.ids, counts), counts)
 
 
 def pack(moments: Mapping[str, Moments]) -> dict[str, NDArray[np.float64]]:

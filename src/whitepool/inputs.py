@@ -18,6 +18,7 @@ from whitepool.data.corpus_config import load_corpus
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
+from whitepool.maps.names import called
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.estimated import is_estimated
@@ -29,10 +30,23 @@ from whitepool.recipe_run import head_identity, open_recipe_model, tokenize
 from whitepool.reuse import fingerprint
 from whitepool.token_counts import with_corpus
 from whitepool.whitening import Affine, PostProcess
+from whitepool.words import check_words
 
 log = logging.getLogger(__name__)
 
-OPTIONS = ("layers", "block", "head", "normalize", "activation", "smoothing", "k", "fit_on")
+OPTIONS = (
+    "layers",
+    "block",
+    "head",
+    "normalize",
+    "activation",
+    "smoothing",
+    "k",
+    "gamma",
+    "eps",
+    "remove",
+    "fit_on",
+)
 
 Select = Callable[[Sequence[Task]], Sequence[PairSet]]
 
@@ -109,6 +123,7 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
     pooling: Pooling = instantiate(head, _convert_="all")
     corpus = load_corpus(config.corpus)
     check_corpus(corpus, protocol, post, pooling)
+    check_words(post, pooling)
     return Choice(protocol, pooling, head, post, None, corpus)
 
 
@@ -146,7 +161,7 @@ def prepare(
         select=select(tasks),
     )
     choice.protocol.check(table)
-    announce(table, choice, length)
+    announce(table, choice, length, called(config.whitening.name, "whitening"))
     return Inputs(
         **vars(choice), plm=plm, max_length=length, table=table, token_corpus=token_corpus
     )
@@ -216,13 +231,13 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
     return plm.max_length
 
 
-def announce(table: SentenceTable, choice: Choice, length: int) -> None:
-    """Say what is about to be done, and what is odd about the input."""
+def announce(table: SentenceTable, choice: Choice, length: int, step: str) -> None:
+    """Say what is about to be done, and what is odd about the input; ``step`` follows pooling."""
     protocol, fit = choice.protocol, ""
     if choice.post is not None:
-        fit = f"; whitening fitted on {protocol.describe_fit(table)}"
+        fit = f"; {step} fitted on {protocol.describe_fit(table)}"
     elif choice.fixed is not None:
-        fit = "; whitening from the recipe"
+        fit = f"; {step} from the recipe"
     log.info(
         "%s sentences, %s unique, in %s pairs of %s%s; protocol %s%s",
         f"{table.sentences:,}",

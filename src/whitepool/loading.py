@@ -11,6 +11,7 @@ import torch
 from whitepool.assets import MODELS
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.named import named
@@ -19,14 +20,14 @@ from whitepool.recipe import LONG_TEXT, SLOT, LongText, Prompts, Recipe, check_t
 from whitepool.recipe_folder import is_recipe
 from whitepool.recipe_model import describe_model
 from whitepool.states import Layer
-from whitepool.whitening import POST_PROCESSES, PostProcess
+from whitepool.whitening import PostProcess
 
 
 def load(
     path_or_model: str | Path,
     *,
     pooling: str | Pooling | None = None,
-    whitening: str | None = None,
+    whitening: str | PostProcess | None = None,
     k: int | None = None,
     layers: Sequence[Layer] | None = None,
     block: int | None = None,
@@ -45,7 +46,8 @@ def load(
         path_or_model: looked at in this order. A recipe brings all its settings with it, so that
             only dtype and device may be given beside it.
         pooling: ``avg`` (the default), ``cls``, ``first_last``, ``ditto`` … or a head object.
-        whitening: ``pca``, to be fitted with `Encoder.fit`; None for none.
+        whitening: ``pca`` or another name in `whitepool.maps.names`, or a step object with options
+            of its own, to be fitted with `Encoder.fit`; None for none.
         k: directions that whitening keeps; None for all with variance.
         layers: layers of the head, in place of its usual ones.
         block: attention block of ``ditto``, 0-based.
@@ -170,14 +172,21 @@ def _head(
     return pooling
 
 
-def _post(whitening: str | None, k: int | None) -> PostProcess | None:
+def _post(whitening: str | PostProcess | None, k: int | None) -> PostProcess | None:
     if whitening is None:
         if k is not None:
             raise UserError(f"k={k} is for whitening: give whitening='pca' too.")
         return None
+    if not isinstance(whitening, str):
+        if k is not None:
+            raise UserError(f"whitening is an object that has its own k: leave k={k} out.")
+        return whitening
     for kind, made in POST_PROCESSES.items():
         if whitening == kind:
-            return made(k)
+            if k is not None and "k" not in takes(kind):
+                raise UserError(f"whitening={kind!r} takes no k: leave k={k} out.")
+            step: PostProcess = made() if k is None else made(k=k)
+            return step
     raise UserError(
         f"whitening is {whitening!r}: choose one of {', '.join(POST_PROCESSES)}, or None."
     )

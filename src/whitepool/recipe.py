@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from whitepool.errors import UserError
+from whitepool.maps.names import POST_PROCESSES, PostKind, takes
 from whitepool.pooling import Pooling
 from whitepool.pooling.spec import ByTokenId, Linear, PoolingSpec, build
-from whitepool.whitening import POST_PROCESSES, Affine, PostKind, PostProcess
+from whitepool.whitening import Affine, PostProcess
 
 SCHEMA = 1
 SLOT = "{text}"
@@ -92,12 +93,18 @@ class PostSpec:
     """What is done to vectors after pooling; its map is in the arrays `mean` and `basis`.
 
     Attributes:
-        kind: a name in `whitepool.whitening.POST_PROCESSES`.
+        kind: a name in `whitepool.maps.names.POST_PROCESSES`.
         fit: which vectors it was fitted on, in words.
         count: how many of them.
         rank: their effective rank.
-        directions: how many the map keeps.
-        k: how many were asked for; None for every direction above the rank cut.
+        directions: dimensions of the vectors that the map gives.
+        k: directions asked for; None for all that the step has.
+        gamma: of ``tempered``.
+        eps: of ``soft``.
+        remove: of ``remove_top`` and ``remove_common``; None for a hundredth of the dimensions.
+
+    Raises:
+        UserError: numbers out of range, or an option that the step does not take.
     """
 
     kind: PostKind
@@ -106,19 +113,32 @@ class PostSpec:
     rank: int
     directions: int
     k: int | None = None
+    gamma: float | None = None
+    eps: float | None = None
+    remove: int | None = None
 
     def __post_init__(self) -> None:
-        if not (self.count >= 2 and 1 <= self.directions <= self.rank):
+        if not (self.count >= 2 and self.rank >= 1 and self.directions >= 1) or (
+            self.kind == "pca" and self.directions > self.rank
+        ):
             raise UserError(
                 f"post has directions {self.directions}, rank {self.rank} and count {self.count}: "
-                "they go 1 <= directions <= rank, and count is at least 2."
+                "they go 1 <= directions <= rank for pca, and count is at least 2."
             )
-        if self.k is not None and self.k < 1:
-            raise UserError(f"post.k is {self.k}: give a whole number from 1, or null.")
+        for name in ("k", "gamma", "eps", "remove"):
+            if getattr(self, name) is not None and name not in takes(self.kind):
+                raise UserError(f"post.{name} is given, and post.kind {self.kind} takes none.")
+        try:
+            self.build()
+        except UserError as error:
+            raise UserError(str(error).replace("whitening.", "post.")) from error
 
     def build(self) -> PostProcess:
         """The step, to be fitted anew."""
-        return POST_PROCESSES[self.kind](self.k)
+        step: PostProcess = POST_PROCESSES[self.kind](
+            **{name: getattr(self, name) for name in takes(self.kind)}
+        )
+        return step
 
 
 @dataclass(frozen=True, eq=False)

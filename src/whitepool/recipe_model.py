@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import cast
 
 from whitepool.errors import UserError
+from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.plm import FrozenPLM
 from whitepool.recipe import Dtype, ModelSpec, PostSpec
-from whitepool.whitening import POST_PROCESSES, Affine, PostProcess
+from whitepool.whitening import Affine, PostProcess
 
 
 def describe_model(
@@ -91,7 +92,7 @@ def describe_post(post: PostProcess, affine: Affine, fit: str) -> PostSpec:
                 count=affine.count,
                 rank=affine.rank,
                 directions=affine.basis.shape[1],
-                k=post.k,
+                **{name: getattr(post, name) for name in takes(kind)},
             )
     raise UserError(
         f"a recipe has no name for the step {type(post).__name__}: it knows "

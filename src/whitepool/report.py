@@ -18,6 +18,7 @@ from rich.table import Table
 
 from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
+from whitepool.maps.names import called, reduces
 from whitepool.protocol import EvalProtocol
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Affine
@@ -206,7 +207,8 @@ def show(run: Run, folder: Path) -> None:
         pad_edge=False,
     )
     table.add_column("task")
-    names = {"raw": "raw", "post": "whitened", DIFFERENCE: "difference"}
+    step = run.config["whitening"]["name"]
+    names = {"raw": "raw", "post": called(step, "whitened"), DIFFERENCE: "difference"}
     shown = [*stages, DIFFERENCE] if len(stages) > 1 else stages
     for stage in shown:
         table.add_column(names[stage], justify="right")
@@ -230,8 +232,9 @@ def show(run: Run, folder: Path) -> None:
         kept = sorted({m.basis.shape[1] for m in run.maps.values()})
         dim = len(next(iter(run.maps.values())).mean)
         span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
+        directions = f"{span} of {dim} directions, " if reduces(step) else ""
         console.print(
-            f"Whitening: {span} of {dim} directions, fitted on {run.fitted_on()}"
+            f"{called(step, 'Whitening')}: {directions}fitted on {run.fitted_on()}"
             + (" (from the recipe)." if run.recipe_fit is not None else ".")
         )
     console.print(f"Results: {folder}", soft_wrap=True)

@@ -11,6 +11,7 @@ import torch
 from whitepool.moments import Moments
 from whitepool.texts import checked
 from whitepool.vectors import PooledTexts
+from whitepool.words import counted, word_moments
 
 WINDOW = 8192  # sentences
 
@@ -48,6 +49,33 @@ def moments_of(
         if done is not None:
             done(window.total())
     return moments
+
+
+def moments_of_words(
+    pooled: PooledTexts,
+    sentences: Iterable[str],
+    *,
+    prompt: str = "",
+    done: Callable[[int], None] | None = None,
+) -> Moments:
+    """Moments of the words of sentences, each sentence counted as often as it occurs.
+
+    Args:
+        pooled: the tokenizer, template and word vectors.
+        sentences: see `moments_of`.
+        prompt: put before each sentence.
+        done: told how many sentences each window had.
+
+    Raises:
+        UserError: something that is not a text.
+    """
+    plm = pooled.plm
+    counts = torch.zeros(plm.model.get_input_embeddings().weight.shape[0], dtype=torch.float64)
+    for window in windows(sentences):
+        counts += counted(plm, pooled.tokenize(list(window), prompt).ids, list(window.values()))
+        if done is not None:
+            done(window.total())
+    return word_moments(plm, counts)
 
 
 def windows(sentences: Iterable[str]) -> Iterator[Counter[str]]:

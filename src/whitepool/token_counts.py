@@ -38,11 +38,7 @@ def count_tokens(
         UserError: a fault in the corpus, or no text in it.
     """
     started = time.perf_counter()
-    vocabulary = int(plm.model.get_input_embeddings().weight.shape[0])
-    special = torch.zeros(vocabulary, dtype=torch.bool)
-    tokenizer = plm.tokenizer
-    # The unknown token stands for words.
-    special[[i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]] = True
+    special = special_ids(plm)
     texts_with: Counter[int] = Counter()
     occurrences: Counter[int] = Counter()
     reading = corpus.read()
@@ -63,6 +59,15 @@ def count_tokens(
         time.perf_counter() - started,
     )
     return counts, reading.describe()
+
+
+def special_ids(plm: FrozenPLM) -> Tensor:
+    """Whether each token id is a special token, (vocabulary,), bool."""
+    special = torch.zeros(plm.model.get_input_embeddings().weight.shape[0], dtype=torch.bool)
+    tokenizer = plm.tokenizer
+    # The unknown token stands for words.
+    special[[i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]] = True
+    return special
 
 
 def _by_id(counter: Counter[int], special: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from whitepool import fit_report
-from whitepool.corpus_pass import corpus_moments
+from whitepool.corpus_pass import step_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
@@ -36,6 +36,7 @@ from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.whitening import PostProcess
+from whitepool.words import check_words, of_words
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +76,16 @@ def train(config: DictConfig) -> float:
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window)
         encoder = SentenceEncoder(plm, pooling)
         spec, token_weights = describe(pooling)
-        vectors = identity(plm, spec, token_weights, length)
+        vectors = identity(plm, spec, token_weights, length, words=of_words(post))
 
         fit = None
         if post is not None:
             moments, corpora = merged(resumed, vectors) if resumed else (None, [])
             seconds = 0.0
             if corpus is not None:
-                new = corpus_moments(config, encoder, corpus, length, folder=folder, logger=logger)
+                new = step_moments(
+                    config, encoder, post, corpus, length, folder=folder, logger=logger
+                )
                 moments = new.moments if moments is None else moments.merge(new.moments)
                 corpora, seconds = [*corpora, new.description], new.seconds
             assert moments is not None
@@ -131,6 +134,7 @@ def _check_sources(
     resumed: Sequence[Path],
 ) -> None:
     """See that there is something to fit, and something to fit it on."""
+    check_words(post, pooling)
     if post is not None and corpus is None and not resumed:
         raise UserError(
             f"whitening={config.whitening.name} has nothing to be fitted on: choose a corpus, as "
@@ -147,9 +151,17 @@ def _check_sources(
 
 
 def identity(
-    plm: FrozenPLM, spec: PoolingSpec, token_weights: Tensor | None, length: int
+    plm: FrozenPLM,
+    spec: PoolingSpec,
+    token_weights: Tensor | None,
+    length: int,
+    *,
+    words: bool = False,
 ) -> dict[str, Any]:
-    """What the vectors are: plain values that are equal where vectors may be counted together."""
+    """What the vectors are: plain values that are equal where vectors may be counted together.
+
+    ``words`` says that they are those of words, and not of texts.
+    """
     found = plm.provenance
     content = plain(spec)
     if isinstance(spec, Linear | Max):  # -1 and 12 may be the same layer
@@ -162,6 +174,7 @@ def identity(
         "pooling": content,
         "token_weights": None if token_weights is None else digest(token_weights),
         "max_length": length,
+        **({"of": "words"} if words else {}),
     }
 
 

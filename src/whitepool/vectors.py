@@ -58,9 +58,11 @@ class PooledTexts:
         trial = pool(plm, pooling, [(plm.pad_id,) * 2, (plm.pad_id,)], batch_tokens=3)
         self.dim = int(trial.shape[1])
 
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Token ids of each text in the template, and which texts are cut."""
-        pieces = cut(self.plm, texts, max_length=self.max_length, template=self.template)
+    def tokenize(self, texts: Sequence[str], prompt: str = "") -> Tokenized:
+        """Token ids of each text behind a prompt in the template, and which texts are cut."""
+        pieces = cut(
+            self.plm, texts, max_length=self.max_length, prompt=prompt, template=self.template
+        )
         return pieces.whole()
 
     def __call__(

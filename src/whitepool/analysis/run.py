@@ -25,6 +25,7 @@ from whitepool.inputs import Choice, Inputs, load_model
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.estimated import is_estimated
 from whitepool.size import parse_size
+from whitepool.words import of_words
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,11 @@ class Grids:
             raise UserError(
                 f"analysis={settings.name} takes no token weights that a corpus is counted for "
                 "(pooling=idf, pooling=sif): choose another pooling, or analysis=none."
+            )
+        if settings.grids and of_words(choice.post):
+            raise UserError(
+                f"analysis={settings.name} fits on sentences, and whitening=zipfian is fitted on "
+                "words: choose another whitening, or analysis=none."
             )
         chosen = {"pooling": choice.pooling, "post": choice.post}
         self.analyses: dict[str, Analysis] = {}

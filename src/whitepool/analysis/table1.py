@@ -17,6 +17,7 @@ from whitepool.analysis.grams import Mix
 from whitepool.analysis.layers import width
 from whitepool.analysis.mixes import Mixes
 from whitepool.data.table import SentenceTable
+from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import FirstToken, LinearPooling, Uniform
 from whitepool.protocol import EvalProtocol
@@ -33,11 +34,19 @@ class Table1:
     """The five rows, with the table's own heads.
 
     Args:
-        post: what the last row is whitened with; None leaves that row out.
+        post: PCA whitening, for the last row; None leaves that row out.
         published: name of model -> row -> task (or ``avg``) -> Spearman x100 in the paper.
+
+    Raises:
+        UserError: the step is another than PCA whitening.
     """
 
     def __init__(self, post: PostProcess | None, published: Published) -> None:
+        if post is not None and not isinstance(post, Whitening):
+            raise UserError(
+                f"analysis=table1 takes whitening=pca or whitening=off, not {type(post).__name__}: "
+                "its last row is whitened."
+            )
         self.post, self.all_published = post, published
         self.cls = LinearPooling(FirstToken(), [-1])
         self.avg = LinearPooling(Uniform(), [-1, 1])
@@ -96,7 +105,7 @@ class Table1:
         Tasks without sub-tasks have one value for all aggregates, and the paper's mean over tasks
         is over all seven.
         """
-        full = isinstance(self.post, Whitening) and self.post.k is None
+        full = self.post is not None and self.post.k is None
         divided = any(
             s.scored.subset for s in self.mixes.sets.values() if s.scored.task == score.task
         )

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from whitepool.analysis.grams import Mix
 from whitepool.errors import UserError
+from whitepool.maps.axes import AlongAxes
 from whitepool.moments import LayerMoments, Moments
 from whitepool.similarity import cosine
 from whitepool.whitening import Affine, PostProcess, Whitening
@@ -96,9 +97,9 @@ def fit(post: PostProcess, moments: Moments) -> Affine:
     Raises:
         UserError: it cannot be fitted.
     """
-    if not isinstance(post, Whitening):
-        return post.fit(moments)
-    return (by_cholesky(moments) if post.k is None else None) or post.solve(moments)
+    if isinstance(post, Whitening) and post.k is None and (quick := by_cholesky(moments)):
+        return quick
+    return post.solve(moments) if isinstance(post, AlongAxes) else post.fit(moments)
 
 
 def by_cholesky(moments: Moments) -> Affine | None:

@@ -1,0 +1,87 @@
+"""An affine map of vectors, and how maps are kept: the outcome of every step after pooling.
+
+z = (x - m) B
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from whitepool.errors import UserError
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """z = (x - mean) basis.
+
+    Attributes:
+        mean: (dim,), float64.
+        basis: (dim, k), float64.
+        count: how many vectors it was fitted on.
+        rank: effective rank of those vectors.
+    """
+
+    mean: Tensor
+    basis: Tensor
+    count: float
+    rank: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map x, (dim,) or (n, dim), to (k,) or (n, k); computed in float64, given in x's type."""
+        return ((x.to(self.mean) - self.mean) @ self.basis).to(x.dtype)
+
+    def first(self, k: int) -> Affine:
+        """The map onto the first k directions."""
+        if not 1 <= k <= self.basis.shape[1]:
+            raise UserError(f"this map has {self.basis.shape[1]} directions, {k} were asked for.")
+        return Affine(self.mean, self.basis[:, :k], self.count, self.rank)
+
+
+def save_maps(path: Path, maps: Mapping[str, Affine], provenance: Mapping[str, Any]) -> None:
+    """Write maps, by the name of their fit set, as named arrays with their provenance.
+
+    The file is safetensors: ``NAME/mean`` and ``NAME/basis`` for each fit set, and JSON metadata.
+    """
+    from safetensors.torch import save_file
+
+    arrays = {}
+    for name, affine in maps.items():
+        arrays[f"{name}/mean"] = affine.mean.contiguous()
+        arrays[f"{name}/basis"] = affine.basis.contiguous()
+    fits = {name: {"count": a.count, "rank": a.rank} for name, a in maps.items()}
+    content = {"schema": SCHEMA, "fit_sets": fits, **provenance}
+    save_file(arrays, path, metadata={"whitepool": json.dumps(content)})
+
+
+def load_maps(path: Path) -> tuple[dict[str, Affine], dict[str, Any]]:
+    """Read what `save_maps` wrote, bit for bit: maps by fit set, and the provenance.
+
+    Raises:
+        UserError: not a safetensors file (a pickle is never opened), or not one of ours.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if Path(path).suffix != ".safetensors":
+        raise UserError(f"{path} is not a .safetensors file; pickles and the like are not read.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            content = json.loads((file.metadata() or {})["whitepool"])
+            if content["schema"] != SCHEMA:
+                raise UserError(f"{path} has schema {content['schema']}, this reads {SCHEMA}.")
+            maps = {
+                name: Affine(
+                    file.get_tensor(f"{name}/mean"), file.get_tensor(f"{name}/basis"), **fit
+                )
+                for name, fit in content["fit_sets"].items()
+            }
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
+        raise UserError(f"{path} is not a whitening file of whitepool ({error}).") from error
+    return maps, content
