@@ -19,6 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from whitepool import config_help
 from whitepool.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ def launch(main: Callable[[], Any]) -> NoReturn:
 
     Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
     """
+    config_help.register()
     failed_jobs.clear()
     before = os.environ.get(FULL_ERROR, "0")
     wants_traceback = before == "1"
@@ -84,6 +86,9 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # whoever reads has seen enough, as in --help | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except Exception as error:
         if wants_traceback:
             raise
