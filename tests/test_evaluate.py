@@ -70,7 +70,7 @@ def test_a_run_leaves_scores_maps_and_provenance(
     assert "1 sentences are blank" in run.stderr
     with (folder / "scores.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    columns = "task subset aggregate stage metric value low high n"
+    columns = "task subset aggregate stage metric value low high n missing"
     assert list(rows[0]) == columns.split()
     assert {(r["task"], r["subset"], r["aggregate"], r["stage"], r["metric"]) for r in rows} == {
         ("mine", "", aggregate, stage, metric)
