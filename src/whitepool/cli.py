@@ -25,9 +25,10 @@ from whitepool.errors import UserError
 log = logging.getLogger(__name__)
 
 ERROR_FILE = "error.txt"
+IGNORED_FILE = "ignored.txt"  # of a job of a multirun: settings that it could not use, one a line
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "WHITEPOOL_TRACEBACK"  # what the user set FULL_ERROR to
-LEFT = (ERROR_FILE, "results.json", "scores.csv", "whitening.safetensors")
+LEFT = (ERROR_FILE, IGNORED_FILE, "results.json", "scores.csv", "whitening.safetensors")
 
 failed_jobs: list[Path] = []
 
@@ -35,6 +36,14 @@ failed_jobs: list[Path] = []
 def is_multirun() -> bool:
     """Whether the running job is one of a multirun."""
     return bool(HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN)
+
+
+def ignore(setting: str, message: str) -> None:
+    """Say, in a job of a multirun, that a setting is of no use to it; others may use it."""
+    log.warning("%s: ignored.", message)
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    with (folder / IGNORED_FILE).open("a", encoding="utf-8") as file:
+        file.write(f"{setting}\n")
 
 
 def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float]:
