@@ -70,7 +70,7 @@ def test_a_run_leaves_scores_maps_and_provenance(
     assert "1 sentences are blank" in run.stderr
     with (folder / "scores.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    columns = "task subset aggregate stage metric value low high n"
+    columns = "task subset aggregate stage metric value low high n missing"
     assert list(rows[0]) == columns.split()
     assert {(r["task"], r["subset"], r["aggregate"], r["stage"], r["metric"]) for r in rows} == {
         ("mine", "", aggregate, stage, metric)
@@ -194,6 +194,7 @@ def test_a_failing_job_does_not_take_the_others_down(
 ) -> None:
     run = command(
         tmp_path, "-m", "pooling=avg,pooler,ditto", "pooling.head=1", "pooling.block=0",
+        "pooling.smoothing=0.1", "corpus=text", f"corpus.path={pairs}",
         "model=distilbert", f"model.path={checkpoint('distilbert')}", "data=pairs",
         f"data.path={pairs}",
     )  # fmt: skip
@@ -203,6 +204,8 @@ def test_a_failing_job_does_not_take_the_others_down(
         status = [job["status"] for job in csv.DictReader(file)]
     assert status == ["done", "failed", "done"]
     assert "model distilbert has no pooler" in run.stdout
+    # Ditto takes block and head; nothing takes the others.
+    assert "No job took corpus, pooling.smoothing: ignored in all of them." in run.stdout
     assert "Traceback" in (summary.parent / "1" / "error.txt").read_text(encoding="utf-8")
 
 

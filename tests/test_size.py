@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whitepool.errors import UserError
-from whitepool.size import parse_size
+from whitepool.size import format_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,18 @@ def test_anything_else_is_refused(text: object) -> None:
         f"cache.max_size is {text!r}: give a number with a unit "
         "(B, KB, MB, GB, TB, KiB, MiB, GiB, TiB), for example 4GiB."
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536 * 1024, "1.5 MiB"),
+        (4 * 1024**3, "4.0 GiB"),
+        (5 * 1024**5, "5120.0 TiB"),
+    ],
+)
+def test_a_size_in_words(size: int, text: str) -> None:
+    assert format_size(size) == text

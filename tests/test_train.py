@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 from whitepool.moments_file import load_moments
 from whitepool.pooling.spec import Diagonal, Linear
 from whitepool.recipe import Recipe
+from whitepool.training import train
 
 from tiny import WORDS
 
@@ -267,6 +269,33 @@ def test_fit_and_score_in_one_go(
     assert a["fit"]["on"] == b["fit"]["on"] == "200 texts of corpus text"
     assert a["fit"]["corpora"][0]["sources"] == [files["all"]]
     assert Recipe.load(one / "recipe").provenance == Recipe.load(fitted / "recipe").provenance
+
+
+@pytest.mark.parametrize(
+    ("overrides", "value"),
+    [
+        (["corpus=text", "corpus.path={all}"], 200),
+        (["corpus=text", "corpus.path={all}", "corpus.limit=150"], 150),
+        (["corpus=text", "corpus.path={b}", "pooling=idf", "whitening=off"], 110),
+        (["pooling=cls", "whitening=off"], 0),
+    ],
+)
+def test_what_is_returned_is_how_many_texts_were_fitted_on(
+    files: dict[str, str],
+    checkpoint: Callable[[str], Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    overrides: list[str],
+    value: float,
+) -> None:
+    given = ["model=bert", f"model.path={checkpoint('bert')}", "trainer=cpu"]
+    given += ["trainer.enable_progress_bar=false", f"output_dir={tmp_path}/run"]
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("train", [*given, *(override.format(**files) for override in overrides)])
+    assert train(config) == value
+    printed = capsys.readouterr().out
+    assert ("No map was fitted (whitening=off)." in printed) == ("whitening=off" in overrides)
 
 
 @pytest.mark.parametrize(

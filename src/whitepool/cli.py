@@ -19,14 +19,16 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from whitepool import config_help
 from whitepool.errors import UserError
 
 log = logging.getLogger(__name__)
 
 ERROR_FILE = "error.txt"
+IGNORED_FILE = "ignored.txt"  # of a job of a multirun: settings that it could not use, one a line
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "WHITEPOOL_TRACEBACK"  # what the user set FULL_ERROR to
-LEFT = (ERROR_FILE, "results.json", "scores.csv", "whitening.safetensors")
+LEFT = (ERROR_FILE, IGNORED_FILE, "results.json", "scores.csv", "whitening.safetensors")
 
 failed_jobs: list[Path] = []
 
@@ -34,6 +36,14 @@ failed_jobs: list[Path] = []
 def is_multirun() -> bool:
     """Whether the running job is one of a multirun."""
     return bool(HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN)
+
+
+def ignore(setting: str, message: str) -> None:
+    """Say, in a job of a multirun, that a setting is of no use to it; others may use it."""
+    log.warning("%s: ignored.", message)
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    with (folder / IGNORED_FILE).open("a", encoding="utf-8") as file:
+        file.write(f"{setting}\n")
 
 
 def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float]:
@@ -74,6 +84,7 @@ def launch(main: Callable[[], Any]) -> NoReturn:
 
     Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
     """
+    config_help.register()
     failed_jobs.clear()
     before = os.environ.get(FULL_ERROR, "0")
     wants_traceback = before == "1"
@@ -84,6 +95,9 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # whoever reads has seen enough, as in --help | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except Exception as error:
         if wants_traceback:
             raise

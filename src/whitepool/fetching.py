@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -33,6 +33,8 @@ def ensure(asset: Asset) -> Path:
     assets = cache_root() / "assets"
     folder = assets / asset.name
     if not damage(asset, folder):
+        with suppress(OSError):  # of a cache that cannot be written
+            os.utime(folder / MANIFEST)  # the time of its last use, which `whitepool.kept` reads
         return folder
     try:
         assets.mkdir(parents=True, exist_ok=True)

@@ -61,4 +61,6 @@ def show(recipe: Recipe, fit: Fit | None, target: Path, folder: Path) -> None:
         console.print()
         console.print(table)
         console.print(f"Moments: {folder / 'moments.safetensors'}", soft_wrap=True)
+    else:
+        console.print("No map was fitted (whitening=off).")
     console.print(f"Recipe: {target.absolute()}", soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from whitepool.cli import is_multirun
+from whitepool.cli import ignore, is_multirun
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.data.pairs import PairSet, Task
@@ -185,7 +185,7 @@ def check_corpus(
         message = f"corpus={given.name} is of no use without whitening fitted on it"
         if not is_multirun():
             raise UserError(f"{message}: set whitening.fit_on=corpus, or leave it out.")
-        log.warning("%s: ignored.", message)
+        ignore("corpus", message)
 
 
 def options(config: DictConfig, group: str) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
             )
             if not is_multirun():
                 raise UserError(f"{message}: leave {group}.{key}={value} out.")
-            log.warning("%s: ignored.", message)
+            ignore(f"{group}.{key}", message)
     if group == "whitening":
         content.pop("fit_on", None)
     elif "tokens" in content:  # block, head and normalize went into the token weights

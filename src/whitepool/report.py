@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from importlib.metadata import version
@@ -16,6 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from whitepool.aggregates import AVERAGE
+from whitepool.data.pairs import Task
 from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
 from whitepool.maps.names import called, reduces
@@ -26,7 +29,7 @@ from whitepool.whitening import Affine
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
-COLUMNS = [field.name for field in fields(Row)]
+COLUMNS = [*(field.name for field in fields(Row)), "missing"]
 PACKAGES = (
     "whitepool", "torch", "transformers", "tokenizers", "safetensors", "pytorch-lightning",
     "torchmetrics", "hydra-core", "numpy",
@@ -129,10 +132,14 @@ class Run:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             for row in self.scores.rows:
-                cells = _plain(row).items()
+                cells = self._cells(row).items()
                 writer.writerow({key: "" if value is None else value for key, value in cells})
         text = json.dumps(self.results(), indent=1, ensure_ascii=False, allow_nan=False)
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+
+    def _cells(self, row: Row) -> dict[str, Any]:
+        """What the columns hold, None for what is undefined."""
+        return {**_plain(row), "missing": missing(self.table.tasks, row)}
 
     def metrics(self) -> dict[str, float]:
         """Every defined score by name, ``sts12/MSRpar/post/spearman``; and ``headline``."""
@@ -148,7 +155,7 @@ class Run:
     def log_table(self, logger: Any) -> None:
         """Log the rows as a table, where the logger has tables (W&B)."""
         if hasattr(logger, "log_table"):
-            cells = [list(_plain(row).values()) for row in self.scores.rows]
+            cells = [list(self._cells(row).values()) for row in self.scores.rows]
             logger.log_table("scores", columns=COLUMNS, data=cells)
 
 
@@ -180,6 +187,18 @@ def describe(table: SentenceTable) -> dict[str, Any]:
             "blank": table.blank,
         },
     }
+
+
+def missing(tasks: Sequence[Task], row: Row) -> str:
+    """Sub-tasks that a row of an aggregate lacks (`data.allow_missing`), with spaces between.
+
+    Of a task ``MSRvid``, of the mean over tasks ``sts12/MSRvid``; a row of a sub-task lacks none.
+    """
+    if row.subset:
+        return ""
+    if row.task == AVERAGE:
+        return " ".join(f"{task.name}/{name}" for task in tasks for name in task.missing)
+    return " ".join(name for task in tasks if task.name == row.task for name in task.missing)
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -27,3 +27,11 @@ def parse_size(text: object, setting: str) -> int:
             "4GiB."
         )
     return size
+
+
+def format_size(size: int) -> str:
+    """Bytes in the largest unit of which there is one: ``87.4 MiB``, ``12 B``."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size >= UNITS[unit]:
+            return f"{size / UNITS[unit]:.1f} {unit}"
+    return f"{size} B"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from whitepool.cli import ERROR_FILE, failed_jobs
+from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
 
 COLUMNS = ("job", "overrides", "score", "low", "high", "raw", "seconds", "status")
 
@@ -31,6 +32,19 @@ class SummaryCallback(Callback):
             writer.writeheader()
             writer.writerows(jobs)
         _show(jobs, folder)
+        if names := ignored_by_all(folder / j["job"] for j in jobs if j["status"] == "done"):
+            Console(highlight=False, markup=False).print(
+                f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
+            )
+
+
+def ignored_by_all(folders: Iterable[Path]) -> list[str]:
+    """Settings that none of the finished jobs in ``folders`` could use, by name."""
+    sets = []
+    for folder in folders:
+        file = folder / IGNORED_FILE
+        sets.append(set(file.read_text(encoding="utf-8").split()) if file.exists() else set())
+    return sorted(set.intersection(*sets)) if sets else []
 
 
 def _number(path: Path) -> tuple[int, str]:

@@ -42,10 +42,15 @@ log = logging.getLogger(__name__)
 
 
 def train(config: DictConfig) -> float:
-    """Fit on a corpus, and keep the recipe and its moments; returns how many texts were fitted on.
+    """Fit on a corpus, and keep the recipe and its moments.
 
     Args:
         config: what `conf/train.yaml` composes to.
+
+    Returns:
+        How many texts something was fitted on: the map, those of ``resume_from`` included, or with
+        ``whitening=off`` the token weights. 0 where neither is fitted, as with a head that is
+        chosen on pairs, or with nothing but a model and a head.
 
     Raises:
         UserError: something cannot be loaded, the parts do not go together, or nothing to fit on.
@@ -112,7 +117,9 @@ def train(config: DictConfig) -> float:
             logger.log_metrics(fit.metrics())
             logger.save()
         fit_report.show(recipe, fit, target, folder)
-    return fit.spectrum.count if fit else float("nan")
+    if fit is not None:
+        return fit.spectrum.count
+    return float(counted["texts"]) if counted is not None else 0.0
 
 
 def _post_process(config: DictConfig) -> PostProcess | None:

@@ -82,6 +82,26 @@ def parquet(rows: list[tuple[object, object, object]], names: tuple[str, ...] = 
     return sink.getvalue()
 
 
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.jsonl"])
+@pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\r\n", "\n  \n\n"])
+def test_blank_lines_at_the_end_are_no_rows_and_within_are_errors(name: str, end: str) -> None:
+    row = '{"sentence1": "a", "sentence2": "b", "score": 1}'
+    header = ""
+    if name != "x.jsonl":
+        header = HEADER.replace("\t", "\t" if name == "x.tsv" else ",")
+        row = "a\tb\t1" if name == "x.tsv" else "a,b,1"
+    assert read(f"{header}{row}{end}", name) == [("a", "b", 1.0)]
+    within = fault_of(f"{header}{row}\n\n{row}{end}", name)
+    assert f"{name}, line {3 if header else 2}: " in within
+
+
+def test_spaces_at_the_end_of_the_last_sentence_stay() -> None:
+    content = "score,sentence1,sentence2\n1,a,b  "
+    for end in ("", "\n", "\r\n\r\n", "\n  \n"):
+        assert read(content + end, "x.csv") == [("a", "b  ", 1.0)]
+        assert read((content + end).replace(",", "\t"), "x.tsv") == [("a", "b  ", 1.0)]
+
+
 def test_tsv_has_no_quoting() -> None:
     content = HEADER + 'a "lone\tb\u2028\x85c\t1\n"d\te"\t2\n\n'
     assert read(content, "x.tsv") == [('a "lone', "b\u2028\x85c", 1.0), ('"d', 'e"', 2.0)]

@@ -102,6 +102,18 @@ def test_tsv_has_no_quoting() -> None:
     assert faults(iter(rows)) == {3: "blank", 4: "3 columns, 2 in the header"}
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n", b"\r\n\r\n \n"])
+def test_blank_lines_at_the_end_of_a_table_are_no_rows(end: bytes) -> None:
+    tsv = list(tsv_rows(lines(b"text\tid\na\t1\n\nb\t2" + end), "f", BOTH))
+    csv = list(csv_rows(lines(b"text,id\na,1\n\nb,2" + end), "f", BOTH))
+    json = list(json_rows(lines(b'{"text": "a"}\n\n{"text": "b"}' + end), "f", TEXT))
+    for rows in (tsv, csv, json):
+        assert [row.text for row in rows] == ["a", "", "b"]
+        assert list(faults(iter(rows)).values()) == ["blank"]
+    text = list(text_rows(lines(b"a\n\nb\n\n"), "f"))
+    assert [row.line for row in text if row.fault] == [2, 4]  # a sentence per line, so a row each
+
+
 @pytest.mark.parametrize("read", [csv_rows, tsv_rows])
 def test_a_missing_column_is_no_bad_row(read: type) -> None:
     with pytest.raises(UserError, match=r"f, line 1: no column text \(columns found: a\)") as e:
@@ -158,9 +170,13 @@ def test_json_gives_every_text_back(texts: list[str]) -> None:
 @given(st.binary())
 def test_no_bytes_break_the_readers(content: bytes) -> None:
     numbered = list(enumerate(content.split(b"\n"), start=1))
-    for read in (text_rows(iter(numbered), "f"), json_rows(iter(numbered), "f", TEXT)):
+    filled = [number for number, line in numbered if line.strip(b" \r\n")]
+    for read, count in (
+        (text_rows(iter(numbered), "f"), len(numbered)),
+        (json_rows(iter(numbered), "f", TEXT), max(filled, default=0)),
+    ):
         rows = list(read)
-        assert len(rows) == len(numbered)
+        assert len(rows) == count
         for row in rows:
             assert bool(row.fault) != bool(row.text)
             f"{row.text}{row.fault}".encode()

@@ -29,10 +29,20 @@ def test_lines_end_at_line_feeds_only_and_keep_their_text(raw: bytes, lines: lis
     assert text.split_lines(raw, PATH) == lines
 
 
-def test_one_empty_last_line_is_no_row() -> None:
-    assert text.row_lines(b"a\n\n", PATH) == ["a"]
-    assert text.row_lines(b"a\n\n\n", PATH) == ["a", ""]
-    assert text.row_lines(b"", PATH) == []
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n\n\n", "\r\n\r\n", "\n  \n ", "\n \r\n\r\n"])
+def test_blank_last_lines_are_no_rows(end: str) -> None:
+    assert text.row_lines(f"a\n\nb {end}".encode(), PATH)[:2] == ["a", ""]
+    assert text.row_lines(f"a\n\nb{end}".encode(), PATH)[2:] == ["b"]
+    assert text.row_lines(f"a\tb\n\t{end}".encode(), PATH) == ["a\tb", "\t"]
+    assert text.without_blank_end(f"a\n\nb{end}") == "a\n\nb"
+    assert text.row_lines(end.encode(), PATH) == []
+
+
+def test_spaces_behind_the_last_row_belong_to_it() -> None:
+    assert text.row_lines(b"a  \n\n", PATH) == ["a  "]
+    for end in ("", "\n", "\r\n", "\n \n"):
+        assert text.without_blank_end(f"a,b  {end}").rstrip() == "a,b"
+    assert text.without_blank_end("a\rb\r\n\r\n") == "a\rb"
 
 
 def test_invalid_utf8_is_refused_with_its_line() -> None:

@@ -35,9 +35,8 @@ def read_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
         case ".tsv":
             return tsv_rows(raw, path, columns)
         case ".csv":
-            # Without its last line end an empty last line is gone too. StringIO, unlike
-            # str.splitlines, ends lines at line feeds only and keeps what ends them.
-            content = text.decode(raw, path).removesuffix("\n").removesuffix("\r")
+            content = text.without_blank_end(text.decode(raw, path))
+            # StringIO, unlike str.splitlines, ends lines at line feeds only and keeps their ends.
             return _named_rows(csv_cells(io.StringIO(content), path), columns, path)
         case ".jsonl" | ".json":
             return json_rows(raw, path, columns)

@@ -2,7 +2,8 @@
 
 A row is bad that has no text to encode: null or another type, bytes that are not UTF-8, blank, a
 line that is no JSON object, a number of columns other than the header's. What breaks a file
-as a whole (gzip, CSV quoting, Parquet, a missing column) is an error. Lines as in `corpus_files`.
+as a whole (gzip, CSV quoting, Parquet, a missing column) is an error. Lines as in `corpus_files`;
+blank ones at the end of JSON lines, CSV and TSV are no rows, while in plain text each line is one.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def text_rows(lines: Lines, file: str) -> Iterator[Row]:
 
 def json_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
     """One row per line, a JSON object."""
-    for number, line in lines:
+    for number, line in _without_blank_end(lines):
         if not line.strip():
             yield _row("", file, number)
             continue
@@ -84,7 +85,8 @@ def csv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
     Raises:
         UserError: a column is missing, or the quoting is broken.
     """
-    return _table_rows(csv_cells((decode(line) for _, line in lines), Path(file)), file, columns)
+    filled = (decode(line) for _, line in _without_blank_end(lines))
+    return _table_rows(csv_cells(filled, Path(file)), file, columns)
 
 
 def tsv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
@@ -93,9 +95,21 @@ def tsv_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
     Raises:
         UserError: a column is missing.
     """
-    decoded = ((number, _ended(decode(line))) for number, line in lines)
+    decoded = ((number, _ended(decode(line))) for number, line in _without_blank_end(lines))
     cells = ((number, line.split("\t") if line else []) for number, line in decoded)
     return _table_rows(cells, file, columns)
+
+
+def _without_blank_end(lines: Lines) -> Lines:
+    """All lines but the blank ones behind the last filled one."""
+    blank: list[tuple[int, bytes]] = []
+    for line in lines:
+        if not line[1].strip(b" \r\n"):
+            blank.append(line)
+            continue
+        yield from blank
+        blank.clear()
+        yield line
 
 
 def _table_rows(

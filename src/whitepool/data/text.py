@@ -81,9 +81,23 @@ def split_lines(raw: bytes, path: Path) -> list[str]:
 
 
 def row_lines(raw: bytes, path: Path) -> list[str]:
-    """Lines as `split_lines` gives them, but for an empty one at the end."""
+    """Lines as `split_lines` gives them, but for blank ones at the end."""
     lines = split_lines(raw, path)
-    return lines[:-1] if lines and not lines[-1] else lines
+    while lines and is_blank(lines[-1]):
+        lines.pop()
+    return lines
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line has nothing but spaces before its end; a tab makes it a row of empty cells."""
+    return not line.strip(" \r\n")
+
+
+def without_blank_end(content: str) -> str:
+    """A text without the end of its last filled line and the blank lines behind that."""
+    filled = content.rstrip(" \r\n")
+    last, end, _ = content[len(filled) :].partition("\n")
+    return filled + (last.removesuffix("\r") if end else last)
 
 
 def checksum(*parts: bytes) -> str:

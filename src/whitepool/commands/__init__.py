@@ -1,0 +1,1 @@
+"""The console command `whitepool` and what stands behind its words."""

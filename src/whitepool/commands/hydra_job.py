@@ -1,0 +1,62 @@
+"""`whitepool evaluate`, `train` and `encode`: the scripts of a checkout, from an installed package.
+
+The configuration is the folder ``conf`` of a checkout; a wheel has a copy of it beside its modules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import hydra
+from omegaconf import DictConfig
+
+import whitepool
+from whitepool.cli import job, launch
+from whitepool.commands.console import HELP
+from whitepool.errors import UserError
+
+# command -> module and function; the module is imported once the configuration is composed
+JOBS = {
+    "evaluate": ("whitepool.evaluation", "evaluate"),
+    "train": ("whitepool.training", "train"),
+    "encode": ("whitepool.bulk.run", "encode"),
+}
+
+
+def run(name: str, arguments: Sequence[str]) -> NoReturn:
+    """Run a command as Hydra does, with ``arguments`` in place of this process's.
+
+    Raises:
+        SystemExit: at the end, with the status of `whitepool.cli.launch`.
+    """
+    # Examples of the help text begin with what was typed.
+    typed = [f"hydra.help.app_name='whitepool {name}'"] if set(arguments) & set(HELP) else []
+    sys.argv = ["whitepool", *arguments, *typed]
+
+    @job
+    def main(config: DictConfig) -> float:
+        module, function = JOBS[name]
+        score: float = getattr(import_module(module), function)(config)
+        return score
+
+    launch(hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(main))
+
+
+def conf_folder(package: Path | None = None) -> Path:
+    """The folder of configurations that belongs to a package folder, by default to this one.
+
+    Raises:
+        UserError: there is none, as in a copy of the modules alone.
+    """
+    package = package or Path(whitepool.__file__).parent
+    for folder in (package / "conf", package.parents[1] / "conf"):
+        if (folder / "evaluate.yaml").is_file():
+            return folder
+    raise UserError(
+        f"the package in {package} has no folder conf: install whitepool with pip, or run it from "
+        "a checkout."
+    )
