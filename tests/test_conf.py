@@ -78,21 +78,25 @@ def test_one_sweep_mixes_steps_that_take_other_options() -> None:
 
 @pytest.mark.parametrize("protocol", choices("protocol"))
 def test_protocols(protocol: str) -> None:
-    built = instantiate(composed(f"protocol={protocol}").protocol)
+    built = instantiate(composed(f"protocol={protocol}").protocol, _convert_="all")
     assert built.name == protocol
     wanted = {"simcse": "all", "mteb": "all", "whiteningbert": "mean", "su": "wmean"}
     assert built.aggregate == wanted[protocol]
-    assert (built.max_length, built.all_splits) == (
-        (64, True) if protocol == "su" else (None, False)
+    assert (built.max_length, built.all_splits, built.max_lengths) == (
+        (64, True, {"pawsx": 128}) if protocol == "su" else (None, False, {})
     )
 
 
 @pytest.mark.parametrize("data", choices("data"))
 def test_data(data: str) -> None:
     config = composed(f"data={data}").data
-    expected = {"pairs": "load_pairs"}.get(data, "load_sts")
-    assert config._target_ == f"whitepool.data.{expected}"
-    if data not in ("pairs", "sts"):
+    loaders = {"pairs": "load_pairs", "rte": "load_rte", "stsb_multi": "load_stsb_multi"}
+    chinese = ("sts_zh", "atec", "bq", "lcqmc", "pawsx", "stsb_zh")
+    loaders |= dict.fromkeys(chinese, "load_chinese")
+    assert config._target_ == f"whitepool.data.{loaders.get(data, 'load_sts')}"
+    takes = set(inspect.signature(get_method(config._target_)).parameters)
+    assert set(config) - {"_target_"} == takes
+    if "tasks" in config and data not in ("sts", "sts_zh"):
         assert OmegaConf.to_container(config.tasks) == [data]
 
 

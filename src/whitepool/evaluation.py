@@ -91,8 +91,9 @@ def score_recipe(
     maps = inputs.fixed_maps() or encoded.maps
     if corpus_fit:
         maps = {"corpus": corpus_fit.affine}
-    by_stage = scores.cosines(table, encoded.vectors, maps, protocol)
-    result = scores.score(table.scored, by_stage, samples=config.bootstrap, seed=config.seed)
+    result = scores.score_table(
+        table, encoded.vectors, maps, protocol, samples=config.bootstrap, seed=config.seed
+    )
     run = report.Run(
         config=OmegaConf.to_container(config, resolve=True),
         protocol=protocol,

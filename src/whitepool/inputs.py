@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from hydra.utils import instantiate
@@ -29,6 +30,7 @@ from whitepool.recipe import Recipe
 from whitepool.recipe_run import head_identity, open_recipe_model, tokenize
 from whitepool.reuse import fingerprint
 from whitepool.token_counts import with_corpus
+from whitepool.tokenizing import Tokenized
 from whitepool.whitening import Affine, PostProcess
 from whitepool.words import check_words
 
@@ -108,7 +110,7 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
     Raises:
         UserError: an option that a choice does not take, or a value that is none.
     """
-    protocol: EvalProtocol = instantiate(config.protocol)
+    protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
     if config.whitening.fit_on is not None:
         protocol = replace(protocol, fit_on=config.whitening.fit_on)
     if protocol.fit_on == "corpus":
@@ -159,6 +161,7 @@ def prepare(
         ),
         other_splits=choice.protocol.all_splits,
         select=select(tasks),
+        by_task=by_task(config, choice.protocol, plm) if recipe is None else None,
     )
     choice.protocol.check(table)
     announce(table, choice, length, called(config.whitening.name, "whitening"))
@@ -229,6 +232,18 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
     if config.model.max_length is None and protocol.max_length is not None:
         return min(protocol.max_length, plm.limit)
     return plm.max_length
+
+
+def by_task(
+    config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM
+) -> dict[str, Callable[[Sequence[str]], Tokenized]]:
+    """Tokenizers of the tasks that the protocol cuts elsewhere, unless the user gave a length."""
+    if config.model.max_length is not None:
+        return {}
+    return {
+        task: partial(plm.tokenize, max_length=min(length, plm.limit))
+        for task, length in protocol.max_lengths.items()
+    }
 
 
 def announce(table: SentenceTable, choice: Choice, length: int, step: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from whitepool.data.table import FitOn, SentenceTable
@@ -27,6 +28,7 @@ class EvalProtocol:
         fit_on: which sentences whitening is fitted on.
         all_splits: whether the task's other splits are fitted on too; of no use with a corpus.
         max_length: tokens per text, or None for the model's own limit.
+        max_lengths: the same for tasks that it cuts elsewhere, by name.
 
     Raises:
         UserError: an unknown aggregate or fit set.
@@ -37,6 +39,7 @@ class EvalProtocol:
     fit_on: FitOn
     all_splits: bool = False
     max_length: int | None = None
+    max_lengths: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key, value, choices in (
@@ -69,6 +72,7 @@ class EvalProtocol:
             "suite": f"the {split} sentences of all tasks together",
             "corpus": "a corpus",
         }[self.fit_on]
-        if self.all_splits and self.fit_on in ("task", "suite"):
+        others = self.all_splits and any(table.other.values())
+        if others and self.fit_on in ("task", "suite"):
             where += " and its other splits" if self.fit_on == "task" else " and other splits"
         return where

@@ -22,6 +22,7 @@ from whitepool.data.pairs import Task
 from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
 from whitepool.maps.names import called, reduces
+from whitepool.measures import WORDS
 from whitepool.protocol import EvalProtocol
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Affine
@@ -103,6 +104,7 @@ class Run:
             "scores": [_plain(row) for row in self.scores.rows],
             "differences": [_plain(row) for row in self.scores.differences],
             "undefined": self.scores.undefined,
+            **({"thresholds": self.scores.thresholds} if self.scores.thresholds else {}),
             "recipe": self.recipe(),
             "protocol": asdict(self.protocol),
             "fit": None
@@ -218,24 +220,30 @@ def show(run: Run, folder: Path) -> None:
     """Print the table of tasks, and what a reader of it must know."""
     aggregate = run.protocol.aggregate
     stages = [stage for stage in ("raw", "post") if any(r.stage == stage for r in run.scores.rows)]
+    metrics = dict.fromkeys(m for some in run.scores.metrics.values() for m in some)
     table = Table(
-        title=f"{run.model['name']}, pooling {run.config['pooling']['name']}: Spearman x100 "
-        f"[95 %], {aggregate}, protocol {run.protocol.name}",
+        title=f"{run.model['name']}, pooling {run.config['pooling']['name']}: "
+        f"{WORDS[next(iter(metrics))] if len(metrics) == 1 else 'scores'} x100 [95 %], "
+        f"{aggregate}, protocol {run.protocol.name}",
         title_justify="left",
         box=None,
         pad_edge=False,
     )
     table.add_column("task")
+    if len(metrics) > 1:
+        table.add_column("score")
     step = run.config["whitening"]["name"]
     names = {"raw": "raw", "post": called(step, "whitened"), DIFFERENCE: "difference"}
     shown = [*stages, DIFFERENCE] if len(stages) > 1 else stages
     for stage in shown:
         table.add_column(names[stage], justify="right")
     table.add_column("n", justify="right")
-    for task in dict.fromkeys(row.task for row in run.scores.rows):
-        rows = [run.scores.get(task, aggregate, stage=stage) for stage in shown]
-        cells = [_cell(row, signed=row.stage == DIFFERENCE) for row in rows]
-        table.add_row(task, *cells, f"{rows[0].n:,}")
+    for task, own in run.scores.metrics.items():
+        for metric in own:
+            rows = [run.scores.get(task, aggregate, stage=s, metric=metric) for s in shown]
+            cells = [_cell(row, signed=row.stage == DIFFERENCE) for row in rows]
+            named = (WORDS[metric],) if len(metrics) > 1 else ()
+            table.add_row(task, *named, *cells, f"{rows[0].n:,}")
     console = Console(highlight=False)
     console.print()
     console.print(table)

@@ -13,26 +13,26 @@ import torch
 from numpy.typing import NDArray
 
 from whitepool.aggregates import AVERAGE, Cell, Floats, aggregate, concatenated
-from whitepool.correlation import METRICS, bootstrap, interval, pearson, spearman
+from whitepool.correlation import interval
 from whitepool.data.table import ScoredSet, SentenceTable
+from whitepool.measures import Accuracy, Measure, measure_of
 from whitepool.protocol import EvalProtocol
 from whitepool.similarity import cosine
 from whitepool.whitening import Affine
 
-FUNCTIONS = {"spearman": spearman, "pearson": pearson}
 DIFFERENCE = "difference"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One number, correlations x100.
+    """One number, x100.
 
     Attributes:
         task: ``stsb``, ``sts12`` …, ``avg`` for the mean over tasks.
         subset: ``MSRpar`` …, empty in rows of an aggregate.
         aggregate: ``all``, ``mean``, ``wmean``, empty in rows of a subset.
         stage: ``raw``, ``post``, or ``difference`` (post minus raw, pairs resampled together).
-        metric: ``spearman`` or ``pearson``.
+        metric: ``spearman`` or ``pearson``; ``accuracy_0.5``, ``accuracy_train`` (binary tasks).
         value: NaN where undefined.
         low: lower end of the bootstrap 95 % interval.
         high: upper end.
@@ -58,11 +58,15 @@ class Scores:
         rows: stages ``raw`` and ``post``.
         differences: stage ``difference``.
         undefined: names of scored sets whose predictions are constant in some stage.
+        metrics: by task, those that a table shows; the first is the one it is judged by.
+        thresholds: task -> metric -> stage -> the cosine above which a pair counts as 1.
     """
 
     rows: list[Row] = field(default_factory=list)
     differences: list[Row] = field(default_factory=list)
     undefined: list[str] = field(default_factory=list)
+    metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    thresholds: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     def get(
         self,
@@ -71,13 +75,16 @@ class Scores:
         *,
         stage: str = "raw",
         subset: str = "",
-        metric: str = "spearman",
+        metric: str | None = None,
     ) -> Row:
         """The row of a task's aggregate, or of a ``subset`` of it.
+
+        The metric is the one that the task is judged by, unless another is asked for.
 
         Raises:
             KeyError: there is none.
         """
+        metric = metric or self.metrics[task][0]
         wanted = (task, subset, "" if subset else aggregate, stage, metric)
         for row in self.differences if stage == DIFFERENCE else self.rows:
             if (row.task, row.subset, row.aggregate, row.stage, row.metric) == wanted:
@@ -90,24 +97,47 @@ def cosines(
     vectors: NDArray[np.float32],
     maps: Mapping[str, Affine] | None,
     protocol: EvalProtocol,
+    sets: Sequence[ScoredSet] | None = None,
 ) -> dict[str, list[Floats]]:
-    """Cosines of every scored set's pairs, by stage: ``raw``, and ``post`` where maps are given.
+    """Cosines of every set's pairs, by stage: ``raw``, and ``post`` where maps are given.
 
     Args:
         table: the sentences and pairs.
         vectors: (row, dim).
         maps: map of each fit set; blank sentences stay zero through it.
-        protocol: says which fit set serves a scored set.
+        protocol: says which fit set serves a set.
+        sets: sets of the table; the scored ones by default.
     """
-    result: dict[str, list[Floats]] = {"raw": [], "post": []}
+    result: dict[str, list[Floats]] = {"raw": []}
+    if maps is not None:
+        result["post"] = []
     blank = table.is_blank
-    for scored in table.scored:
+    for scored in table.scored if sets is None else sets:
         result["raw"].append(cosine(vectors, scored.pairs))
         if maps is not None:
             affine = maps[table.fit_set_of(scored, protocol.fit_on)]
             step = partial(_mapped, affine, blank)
             result["post"].append(cosine(vectors, scored.pairs, through=step))
-    return {stage: values for stage, values in result.items() if values}
+    return result
+
+
+def score_table(
+    table: SentenceTable,
+    vectors: NDArray[np.float32],
+    maps: Mapping[str, Affine] | None,
+    protocol: EvalProtocol,
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Scores:
+    """Score all of a table: `cosines`, thresholds where a task needs them, then `score`."""
+    chosen_on = cosines(table, vectors, maps, protocol, table.calibration)
+    calibration = {
+        s.task: (np.stack(x), s.gold)
+        for s, *x in zip(table.calibration, *chosen_on.values(), strict=True)
+    }
+    by_stage = cosines(table, vectors, maps, protocol)
+    return score(table.scored, by_stage, calibration, samples=samples, seed=seed)
 
 
 def _mapped(affine: Affine, blank: NDArray[np.bool_], x: Floats, rows: NDArray[np.int64]) -> Floats:
@@ -120,48 +150,66 @@ def _mapped(affine: Affine, blank: NDArray[np.bool_], x: Floats, rows: NDArray[n
 def score(
     sets: Sequence[ScoredSet],
     by_stage: Mapping[str, Sequence[Floats]],
+    calibration: Mapping[str, tuple[Floats, Floats]] | None = None,
     *,
     samples: int = 1000,
     seed: int = 0,
 ) -> Scores:
-    """Score cosines: subsets, aggregates of each task, the mean over tasks.
+    """Score cosines: subsets, aggregates of each task, the mean over tasks of one kind.
 
     Args:
         sets: the scored sets.
         by_stage: stage -> cosines of each set, in the order of ``sets``.
+        calibration: task -> cosines, (stage, pair), and gold of pairs to choose a threshold on.
         samples: bootstrap resamples; 0 for no intervals.
         seed: seed of the bootstrap; each set's resamples depend on it and the set's name alone.
     """
     stages = tuple(by_stage)
     predictions = [np.stack(xs) for xs in zip(*by_stage.values(), strict=True)]
-
-    def correlate(x: Floats, gold: Floats, name: str) -> Floats:
-        return _correlate(x, gold, samples=samples, seed=zlib.crc32(name.encode()) ^ seed)
-
-    own = [correlate(x, s.gold, s.name) for s, x in zip(sets, predictions, strict=True)]
-    together = {task: correlate(x, y, task) for task, x, y in concatenated(sets, predictions)}
-    scores = Scores(
-        undefined=[s.name for s, v in zip(sets, own, strict=True) if np.isnan(v[0, :, 0]).any()]
-    )
-    for cell in aggregate(sets, own, together):
-        _add(scores, cell, stages)
+    scores = Scores()
+    measures = {
+        s.task: measure_of(s.kind, len(stages), (calibration or {}).get(s.task)) for s in sets
+    }
+    for metrics in dict.fromkeys(measure.metrics for measure in measures.values()):
+        places = [i for i, s in enumerate(sets) if measures[s.task].metrics == metrics]
+        some = [sets[i] for i in places]
+        given = [predictions[i] for i in places]
+        cells, undefined = _score(some, given, measures, samples=samples, seed=seed)
+        scores.undefined += undefined
+        for cell in cells:
+            scores.metrics.setdefault(cell.task, measures[some[0].task].shown)
+            _add(scores, cell, stages, metrics)
+    for task, measure in measures.items():
+        if isinstance(measure, Accuracy):
+            scores.thresholds[task] = {
+                metric: dict(zip(stages, values.tolist(), strict=True))
+                for metric, values in measure.thresholds.items()
+            }
     return scores
 
 
-def _correlate(x: Floats, gold: Floats, *, samples: int, seed: int) -> Floats:
-    """Scores of a set's cosines, (stage, pair): (metric, stage, 1 + sample), the value first."""
-    replicates = bootstrap(list(x), gold, samples=samples, seed=seed)
-    return np.stack(
-        [
-            np.column_stack([[FUNCTIONS[metric](stage, gold) for stage in x], replicates[metric]])
-            for metric in METRICS
-        ]
-    )
+def _score(
+    sets: Sequence[ScoredSet],
+    predictions: Sequence[Floats],
+    measures: Mapping[str, Measure],
+    *,
+    samples: int,
+    seed: int,
+) -> tuple[list[Cell], list[str]]:
+    """Cells, (metric, stage, 1 + sample) each, of sets with the same metrics; undefined sets."""
+
+    def value(task: str, x: Floats, gold: Floats, name: str) -> Floats:
+        return measures[task](x, gold, samples=samples, seed=zlib.crc32(name.encode()) ^ seed)
+
+    own = [value(s.task, x, s.gold, s.name) for s, x in zip(sets, predictions, strict=True)]
+    together = {task: value(task, x, y, task) for task, x, y in concatenated(sets, predictions)}
+    undefined = [s.name for s, v in zip(sets, own, strict=True) if np.isnan(v[0, :, 0]).any()]
+    return aggregate(sets, own, together), undefined
 
 
-def _add(scores: Scores, cell: Cell, stages: tuple[str, ...]) -> None:
+def _add(scores: Scores, cell: Cell, stages: Sequence[str], metrics: Sequence[str]) -> None:
     key = (cell.task, cell.subset, cell.aggregate)
-    for metric, values in zip(METRICS, cell.value, strict=True):
+    for metric, values in zip(metrics, cell.value, strict=True):
         for stage, value in zip(stages, values, strict=True):
             scores.rows.append(Row(*key, stage, metric, *_with_interval(value), cell.n))
         if len(stages) > 1:

@@ -68,7 +68,7 @@ def train(config: DictConfig) -> float:
     with tracked(config, folder) as logger:
         post = _post_process(config)
         corpus = load_corpus(config.corpus)
-        protocol: EvalProtocol = instantiate(config.protocol)
+        protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
         choice = plm = None
         if wants_choice(config):
             plm = load_model(config)

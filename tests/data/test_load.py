@@ -286,3 +286,20 @@ def test_importing_the_readers_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_train_parts_of_2012(tmp_path: Path, counts: Expect) -> None:
+    folder = tmp_path / "STS" / "STS12-en-train"
+    folder.mkdir(parents=True)
+    for name in subsets("sts12", "train"):
+        counts("sts12", name, "train", 2)
+        (folder / f"STS.input.{name}.txt").write_text("a\tb\nc\td\n", encoding="utf-8")
+        (folder / f"STS.gs.{name}.txt").write_text("1\n4.5\n", encoding="utf-8")
+    (tmp_path / "STS" / "STS12-en-test").mkdir()
+    (task,) = load_sts(["sts12"], split="train", root=tmp_path)
+    assert [s.subset for s in task.scored] == ["MSRpar", "MSRvid", "SMTeuroparl"]
+    assert {s.split for s in task.scored} == {"train"}
+    assert task.other_splits == ()
+    assert fault_of(["sts12"], split="dev", root=tmp_path) == (
+        "sts12 has only a test and a train split, not dev; set data.split=test or leave sts12 out."
+    )

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,3 +233,35 @@ def test_an_unknown_extension_lists_the_known_ones(name: str, shown: str) -> Non
     assert fault_of(b"", name) == (
         f"{name}: unknown extension {shown}; use one of .tsv, .csv, .jsonl, .json, .parquet."
     )
+
+
+def test_columns_by_number_have_no_header() -> None:
+    raw = b'"a, ""b""",x,c,1.5\n"d\n",y,e,2\n'
+    found = list(pairs_file.read_rows(raw, Path("x.csv"), (0, 2, 3)))
+    assert found == [('a, "b"', "c", 1.5), ("d\n", "e", 2.0)]
+    raw = b"1\ta\tb\t0\n2\tc\td\t1\n"
+    assert list(pairs_file.read_rows(raw, Path("x.tsv"), (2, 1, 3))) == [
+        ("b", "a", 0),
+        ("d", "c", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "message"),
+    [
+        (
+            (0, 1, 4),
+            "x.tsv",
+            "x.tsv, line 1: columns 0, 1, 4 were asked for of 4; give three numbers from 0 to 3 "
+            "where there is no header, three names where there is one, with data.first=, "
+            "data.second= and data.score=.",
+        ),
+        ((0, "b", 2), "x.tsv", "x.tsv, line 1: columns 0, b, 2 were asked for of 4; give three"),
+        ((0, 1, -1), "x.tsv", "x.tsv, line 1: columns 0, 1, -1 were asked for of 4; give three"),
+        ((0, 1, 2), "x.jsonl", "x.jsonl: columns by number, as 0, are for .tsv and .csv; give"),
+    ],
+)
+def test_columns_by_number_that_cannot_be(columns: Any, name: str, message: str) -> None:
+    with pytest.raises(UserError) as fault:
+        list(pairs_file.read_rows(b"1\ta\tb\t0\n", Path(name), columns))
+    assert str(fault.value).startswith(message)

@@ -15,7 +15,7 @@ class GridScore:
     """One scored set, or one aggregate, under every recipe.
 
     Attributes:
-        split: ``test``, ``dev`` or ``train``.
+        split: ``test``, ``dev`` or ``train``, several joined by ``and``.
         task: name of the task, ``avg`` for the mean over tasks.
         subset: sub-task, empty in an aggregate.
         aggregate: ``all``, ``mean``, ``wmean``, empty for a sub-task.
@@ -38,7 +38,7 @@ def score_grid(sets: Sequence[ScoredSet], predictions: Sequence[Floats]) -> list
         sets: the scored sets.
         predictions: (recipe, pair) of each set.
     """
-    split = {s.split for s in sets}.pop()
+    split = " and ".join(dict.fromkeys(s.split for s in sets))
     return [
         GridScore(split, c.task, c.subset, c.aggregate, c.value, c.n)
         for c in score_many(sets, predictions)

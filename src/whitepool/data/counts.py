@@ -18,6 +18,9 @@ COUNTS: dict[str, dict[tuple[str, str], int]] = {
         ("SMTeuroparl", "test"): 459,
         ("surprise.OnWN", "test"): 750,
         ("surprise.SMTnews", "test"): 399,
+        ("MSRpar", "train"): 750,
+        ("MSRvid", "train"): 750,
+        ("SMTeuroparl", "train"): 734,
     },
     "sts13": {("FNWN", "test"): 189, ("headlines", "test"): 750, ("OnWN", "test"): 561},
     "sts14": {
@@ -46,7 +49,7 @@ COUNTS: dict[str, dict[tuple[str, str], int]] = {
 HUB_COUNTS: dict[str, dict[str, int]] = {
     "stsb": {"train": 5749, "dev": 1500, "test": 1379},
     "sickr": {"test": 9927},
-    "sts12": {"test": 3108},
+    "sts12": {"test": 3108, "train": 2234},
     "sts13": {"test": 1500},
     "sts14": {"test": 3750},
     "sts15": {"test": 3000},
@@ -54,9 +57,9 @@ HUB_COUNTS: dict[str, dict[str, int]] = {
 }
 
 
-def subsets(task: str) -> tuple[str, ...]:
-    """Names of the sub-tasks of a task, in order; ``("",)`` where the task is one file."""
-    return tuple(dict.fromkeys(subset for subset, _ in COUNTS[task]))
+def subsets(task: str, split: str = "test") -> tuple[str, ...]:
+    """Names of a split's sub-tasks, in order; ``("",)`` where the task is one file."""
+    return tuple(subset for subset, own in COUNTS[task] if own == split)
 
 
 def splits(task: str) -> tuple[str, ...]:

@@ -75,15 +75,7 @@ def read(task: str, subset: str, split: str) -> PairSet:
             f"{task}: {source} has no {split} split, only {', '.join(HUB_COUNTS[task])}; "
             "give a folder that has it with data.root=."
         )
-    rows: list[text.Row] = []
-    parts: list[bytes] = []
-    for path in download(repo, revision, split):
-        raw = text.read_bytes(path)
-        parts.append(raw)
-        if path.suffix == ".parquet":
-            rows.extend(pairs_file.parquet_rows(raw, path, COLUMNS))
-        else:
-            rows.extend(pairs_file.json_rows(_gunzip(raw, path), path, COLUMNS))
+    rows, sha256 = rows_of(repo, revision, split, COLUMNS)
     check_count(len(rows), HUB_COUNTS[task][split], source)
     return text.to_pair_set(
         rows,
@@ -91,9 +83,37 @@ def read(task: str, subset: str, split: str) -> PairSet:
         subset=subset,
         split=split,
         source=source,
-        sha256=text.checksum(*parts),
+        sha256=sha256,
         flattened=subsets(task) != ("",),
     )
+
+
+def rows_of(
+    repo: str,
+    revision: str,
+    split: str,
+    columns: tuple[str, str, str],
+    folder: str | None = None,
+) -> tuple[list[text.Row], str]:
+    """Rows of a split of a data set, and the checksum of its files.
+
+    Args:
+        repo: see `download`, as for ``revision``, ``split`` and ``folder``.
+        columns: names of the columns of first sentence, second sentence and score.
+
+    Raises:
+        UserError: as `read`.
+    """
+    rows: list[text.Row] = []
+    parts: list[bytes] = []
+    for path in download(repo, revision, split, folder):
+        raw = text.read_bytes(path)
+        parts.append(raw)
+        if path.suffix == ".parquet":
+            rows.extend(pairs_file.parquet_rows(raw, path, columns))
+        else:
+            rows.extend(pairs_file.json_rows(_gunzip(raw, path), path, columns))
+    return rows, text.checksum(*parts)
 
 
 def download(

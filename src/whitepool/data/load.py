@@ -29,7 +29,8 @@ def load_sts(
 
     Args:
         tasks: any of stsb, sickr, sts12, sts13, sts14, sts15, sts16; the order is kept.
-        split: the split that is scored: train, dev or test. STS12 to STS16 have only test.
+        split: the split that is scored: train, dev or test. STS12 has train and test, STS13 to
+            STS16 only test.
         root: folder of SentEval's ``downstream`` data or of WhiteningBERT's files, or the
             parent of ``downstream``; told apart by what is in it.
         source: without a root, ``embedded`` (stsb only) or ``hub``; by default stsb is embedded
@@ -68,17 +69,17 @@ def load_sts(
 def load_pairs(
     path: str | Path,
     name: str | None = None,
-    first: str = "sentence1",
-    second: str = "sentence2",
-    score: str = "score",
+    first: str | int = "sentence1",
+    second: str | int = "sentence2",
+    score: str | int = "score",
 ) -> tuple[Task, ...]:
     """Read a user's own file of sentence pairs.
 
     Args:
         path: .tsv (tab-separated, no quoting), .csv (quoted), .jsonl or .json (one object per
-            line) or .parquet; TSV and CSV begin with a header row.
+            line) or .parquet; TSV and CSV begin with a header row unless columns are numbers.
         name: name of the task, by default that of the file without its extension.
-        first: column of the first sentence.
+        first: column of the first sentence, its name or its number from 0.
         second: column of the second sentence.
         score: column of the gold score, any finite number.
 
@@ -114,8 +115,8 @@ def _check(tasks: Sequence[str], split: str, source: str | None) -> None:
     for name in tasks:
         if split not in splits(name):
             raise UserError(
-                f"{name} has only a test split, not {split}; set data.split=test or leave "
-                f"{name} out."
+                f"{name} has only a {' and a '.join(splits(name))} split, not {split}; set "
+                f"data.split=test or leave {name} out."
             )
     if source not in (None, "embedded", "hub"):
         raise UserError(f"unknown source {source!r}; choose from embedded, hub.")
@@ -152,7 +153,7 @@ def _folder_reader(root: Path) -> Reader:
 def _load_task(name: str, split: str, allow_missing: bool, read: Reader) -> Task:
     scored: list[PairSet] = []
     missing: list[str] = []
-    for subset in ("",) if read is hub.read else subsets(name):
+    for subset in ("",) if read is hub.read else subsets(name, split):
         try:
             scored.append(read(name, subset, split))
         except text.MissingFile:
@@ -162,7 +163,8 @@ def _load_task(name: str, split: str, allow_missing: bool, read: Reader) -> Task
     if missing:
         log.warning("%s: left out, for want of a file: %s", name, ", ".join(missing))
     others: list[PairSet] = []
-    for other in splits(name):
+    # Su fits STS12 on its test files alone, though it has a train split.
+    for other in splits(name) if subsets(name) == ("",) else ():
         if scored and other != split:
             try:
                 others.append(read(name, "", other))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+Kind = Literal["graded", "binary"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +21,7 @@ class PairSet:
         split: ``train``, ``dev`` or ``test``.
         first: first sentence of each pair, (pair,).
         second: second sentence of each pair, (pair,).
-        gold: human similarity score, (pair,), float64, finite.
+        gold: human similarity score, (pair,), float64, finite; 0 or 1 in a binary task.
         source: the file or hub address that was read.
         sha256: checksum of that file (of all files, concatenated, where there are two).
         unjudged: pairs left out because their gold score is blank.
@@ -51,9 +54,14 @@ class Task:
         other_splits: further splits of the same task; never scored, used where a protocol
             fits on every split that exists.
         missing: sub-tasks whose files were absent and allowed to be.
+        kind: how cosines are scored: ``graded`` gold scores by correlation, ``binary`` ones by
+            accuracy at a threshold; see `whitepool.measures`.
+        calibration: pairs that a threshold is chosen on; never scored, never fitted on.
     """
 
     name: str
     scored: tuple[PairSet, ...]
     other_splits: tuple[PairSet, ...] = ()
     missing: tuple[str, ...] = ()
+    kind: Kind = "graded"
+    calibration: tuple[PairSet, ...] = ()

@@ -1,13 +1,15 @@
 """A table of sentence pairs with named columns: TSV, CSV, JSON lines or Parquet.
 
 TSV has no quoting at all; CSV has the quoting of RFC 4180, so that a field may span lines; JSON
-lines have one object per line. Sentences are kept as they are.
+lines have one object per line. Columns of TSV and CSV without a header go by number, from 0.
+Sentences are kept as they are.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +19,8 @@ from whitepool.data.text import Row
 from whitepool.errors import UserError
 
 EXTENSIONS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
-Columns = tuple[str, str, str]
+Column = str | int
+Columns = tuple[Column, Column, Column]
 
 
 def read_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
@@ -26,18 +29,25 @@ def read_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
     Args:
         raw: contents of the file.
         path: the file.
-        columns: names of the columns of first sentence, second sentence and score.
+        columns: names of the columns of first sentence, second sentence and score, or their numbers
+            from 0 where the file has no header.
 
     Raises:
         UserError: unknown extension, no such column, a malformed row, or pyarrow is not there.
     """
+    numbers = [column for column in columns if isinstance(column, int)]
+    if numbers and path.suffix.lower() not in (".tsv", ".csv"):
+        raise UserError(
+            f"{path}: columns by number, as {numbers[0]}, are for .tsv and .csv; give names with "
+            "data.first=, data.second= and data.score=."
+        )
     match path.suffix.lower():
         case ".tsv":
             return tsv_rows(raw, path, columns)
         case ".csv":
             content = text.without_blank_end(text.decode(raw, path))
             # StringIO, unlike str.splitlines, ends lines at line feeds only and keeps their ends.
-            return _named_rows(csv_cells(io.StringIO(content), path), columns, path)
+            return _rows(_chosen(csv_cells(io.StringIO(content), path), columns, path), path)
         case ".jsonl" | ".json":
             return json_rows(raw, path, columns)
         case ".parquet":
@@ -49,13 +59,22 @@ def read_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def tsv_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
-    """Rows of a tab-separated file with a header; arguments as in `read_rows`.
+    """Rows of a tab-separated file; arguments as in `read_rows`.
 
     Raises:
         UserError: no such column, a row of another length than the header, a bad score.
     """
+    return _rows(tsv_cells(raw, path, columns), path)
+
+
+def tsv_cells(raw: bytes, path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of three columns of each row of a tab-separated file.
+
+    Raises:
+        UserError: no such column, a row of another length than the header.
+    """
     lines = enumerate(text.row_lines(raw, path), start=1)
-    return _named_rows(((number, line.split("\t")) for number, line in lines), columns, path)
+    return _chosen(((number, line.split("\t")) for number, line in lines), columns, path)
 
 
 def csv_cells(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -81,23 +100,39 @@ def csv_cells(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]
         ) from fault
 
 
-def _named_rows(
+def _rows(cells: Iterable[tuple[int, list[str]]], path: Path) -> Iterator[Row]:
+    for line, (first, second, score) in cells:
+        yield first, second, text.parse_score(score, f"{path}, line {line}")
+
+
+def _chosen(
     table: Iterable[tuple[int, list[str]]], columns: Columns, path: Path
-) -> Iterator[Row]:
+) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of the chosen columns of each row; the first row is a header, if it is."""
     cells = iter(table)
-    line, header = next(cells, (1, []))
-    _require_columns(header, columns, f"{path}, line {line}")
-    first, second, score = (header.index(name) for name in columns)
+    start, top = next(cells, (1, []))
+    numbers = [column for column in columns if isinstance(column, int)]
+    if not numbers:
+        _require_columns(top, columns, f"{path}, line {start}")
+        numbers = [top.index(str(name)) for name in columns]
+    elif len(numbers) < len(columns) or not all(0 <= n < len(top) for n in numbers):
+        raise UserError(
+            f"{path}, line {start}: columns {', '.join(map(str, columns))} were asked for of "
+            f"{len(top)}; give three numbers from 0 to {len(top) - 1} where there is no header, "
+            "three names where there is one, with data.first=, data.second= and data.score=."
+        )
+    else:
+        cells = itertools.chain([(start, top)], cells)
     for line, fields in cells:
-        where = f"{path}, line {line}"
-        if len(fields) != len(header):
+        if len(fields) != len(top):
             raise UserError(
-                f"{where}: {len(fields)} columns found, {len(header)} needed; {text.FETCH_AGAIN}."
+                f"{path}, line {line}: {len(fields)} columns found, {len(top)} needed; "
+                f"{text.FETCH_AGAIN}."
             )
-        yield fields[first], fields[second], text.parse_score(fields[score], where)
+        yield line, [fields[n] for n in numbers]
 
 
-def _require_columns(found: Sequence[str], columns: Columns, where: str) -> None:
+def _require_columns(found: Sequence[str], columns: Sequence[Column], where: str) -> None:
     for name in columns:
         if found.count(name) != 1:
             fault = f"several columns {name}" if name in found else f"no column {name}"
@@ -151,7 +186,9 @@ def parquet_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _typed_row(cells: list[object], columns: Columns, where: str) -> Row:
-    first, second = (sentence_of(v, n, where) for v, n in zip(cells[:2], columns[:2], strict=True))
+    first, second = (
+        sentence_of(v, str(n), where) for v, n in zip(cells[:2], columns[:2], strict=True)
+    )
     return first, second, text.parse_score(cells[2], where)
 
 

@@ -1,9 +1,10 @@
 """SentEval's ``downstream`` folder.
 
 ``STS/STS12-en-test/STS.input.NAME.txt`` holds tab-separated sentences and ``STS.gs.NAME.txt`` one
-score per line, blank where nobody judged the pair (most lines in 2015 and 2016);
-``STS/STSBenchmark`` is the STS benchmark; ``SICK`` has a header row, and its trial file is the dev
-split. Source: github.com/facebookresearch/SentEval.
+score per line, blank where nobody judged the pair (most lines in 2015 and 2016); the train parts of
+SemEval 2012 are looked for in ``STS/STS12-en-train``, in the same form; ``STS/STSBenchmark`` is the
+STS benchmark; ``SICK`` has a header row, and its trial file is the dev split. Source:
+github.com/facebookresearch/SentEval.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def read(folder: Path, task: str, subset: str, split: str) -> PairSet:
         return stsb.read_file(folder / f"STS/STSBenchmark/sts-{split}.csv", task, subset, split)
     if task == "sickr":
         return _read_sick(folder / "SICK" / SICK_FILES[split], split)
-    return _read_year(folder / f"STS/{task.upper()}-en-test", task, subset)
+    return _read_year(folder / f"STS/{task.upper()}-en-{split}", task, subset, split)
 
 
 def _read_sick(path: Path, split: str) -> PairSet:
@@ -54,7 +55,7 @@ def _read_sick(path: Path, split: str) -> PairSet:
     )
 
 
-def _read_year(folder: Path, task: str, subset: str) -> PairSet:
+def _read_year(folder: Path, task: str, subset: str, split: str) -> PairSet:
     input_path = text.require(folder / f"STS.input.{subset}.txt", task, subset)
     gold_path = text.require(folder / f"STS.gs.{subset}.txt", task, subset)
     input_raw, gold_raw = text.read_bytes(input_path), text.read_bytes(gold_path)
@@ -74,12 +75,12 @@ def _read_year(folder: Path, task: str, subset: str) -> PairSet:
         if score.strip():
             number = text.parse_score(score, f"{gold_path}, line {line}")
             rows.append((fields[0], fields[1], number))
-    check_count(len(rows), COUNTS[task][subset, "test"], str(input_path))
+    check_count(len(rows), COUNTS[task][subset, split], str(input_path))
     return text.to_pair_set(
         rows,
         task=task,
         subset=subset,
-        split="test",
+        split=split,
         source=str(input_path),
         sha256=text.checksum(input_raw, gold_raw),
         unjudged=len(gold) - len(rows),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whitepool.data.pairs import PairSet, Task
+from whitepool.data.pairs import Kind, PairSet, Task
 from whitepool.errors import UserError
 
 Rows = NDArray[np.int64]
@@ -28,6 +28,7 @@ class ScoredSet:
         gold: (pair,), float64.
         flattened: the sub-tasks of a year cannot be told apart.
         split: ``train``, ``dev`` or ``test``.
+        kind: how its cosines are scored, see `Task`.
     """
 
     task: str
@@ -36,6 +37,7 @@ class ScoredSet:
     gold: NDArray[np.float64]
     flattened: bool
     split: str
+    kind: Kind = "graded"
 
     @property
     def name(self) -> str:
@@ -53,7 +55,8 @@ class SentenceTable:
         texts: a text with those ids, for messages.
         scored: the scored sets, in order.
         select: sets on which an analysis chooses between recipes; never a part of the scores.
-        sentences: number of sentences of the scored and selecting sets, repeats included.
+        calibration: sets on which the thresholds of binary tasks are chosen.
+        sentences: number of sentences of all these sets, repeats included.
         truncated: how many distinct texts are cut.
         blank: how many of the sentences are blank.
     """
@@ -67,6 +70,7 @@ class SentenceTable:
     sentences: int
     truncated: int
     blank: int
+    calibration: tuple[ScoredSet, ...] = ()
 
     @classmethod
     def build(
@@ -75,6 +79,7 @@ class SentenceTable:
         tokenize: Tokenize,
         other_splits: bool = False,
         select: Sequence[PairSet] = (),
+        by_task: Mapping[str, Tokenize] | None = None,
     ) -> SentenceTable:
         """Tokenise the sentences of ``tasks`` and number the unique ones.
 
@@ -83,6 +88,7 @@ class SentenceTable:
             tokenize: texts to (token ids, whether cut).
             other_splits: take in the splits that are only fitted on.
             select: sets on which an analysis chooses between recipes.
+            by_task: in place of ``tokenize`` for tasks that a protocol cuts elsewhere.
 
         Raises:
             UserError: no pair at all.
@@ -91,38 +97,52 @@ class SentenceTable:
         others = [s for task in tasks for s in task.other_splits] if other_splits else []
         if not any(len(s) for s in sets):
             raise UserError("there are no sentence pairs to score: check data= and data.root=.")
-        read = [*sets, *select, *others]
-        texts = list(dict.fromkeys(t for s in read for t in s.first + s.second))
-        ids, truncated = tokenize(texts)
-        if not any(ids):
+        calibration = [s for task in tasks for s in task.calibration]
+        by_task = by_task or {}
+        texts: dict[Tokenize, dict[str, None]] = {}
+        for s in (*sets, *select, *others, *calibration):
+            seen = texts.setdefault(by_task.get(s.task, tokenize), {})
+            seen.update(dict.fromkeys(s.first + s.second))
+        found = {cut: cut(list(seen)) for cut, seen in texts.items()}
+        row_of_ids: dict[tuple[int, ...], int] = {}
+        row_of_text: dict[Tokenize, dict[str, int]] = {}
+        example: dict[tuple[int, ...], str] = {}
+        for cut, (ids, _) in found.items():
+            rows_of = [row_of_ids.setdefault(sequence, len(row_of_ids)) for sequence in ids]
+            row_of_text[cut] = dict(zip(texts[cut], rows_of, strict=True))
+            for sequence, text in zip(ids, texts[cut], strict=True):
+                example.setdefault(sequence, text)
+        if not any(row_of_ids):
             raise UserError("every sentence is blank, so there is nothing to encode: check data=.")
-        row_of_ids = {sequence: row for row, sequence in enumerate(dict.fromkeys(ids))}
-        row_of_text = {t: row_of_ids[i] for t, i in zip(texts, ids, strict=True)}
-        example = dict(zip(reversed(ids), reversed(texts), strict=True))
 
         def rows(pair_set: PairSet) -> Rows:
+            row_of = row_of_text[by_task.get(pair_set.task, tokenize)]
             pairs = zip(pair_set.first, pair_set.second, strict=True)
-            found = [(row_of_text[a], row_of_text[b]) for a, b in pairs]
-            return np.array(found, dtype=np.int64).reshape(-1, 2)
+            return np.array([(row_of[a], row_of[b]) for a, b in pairs], np.int64).reshape(-1, 2)
 
+        kinds = {task.name: task.kind for task in tasks}
         numbered = [
-            ScoredSet(s.task, s.subset, rows(s), s.gold, s.flattened, s.split)
-            for s in (*sets, *select)
+            ScoredSet(
+                s.task, s.subset, rows(s), s.gold, s.flattened, s.split, kinds.get(s.task, "graded")
+            )
+            for s in (*sets, *select, *calibration)
         ]
+        ends = np.cumsum([len(sets), len(select)])
         empty = row_of_ids.get((), -1)
         return cls(
             tasks=tuple(tasks),
             ids=tuple(row_of_ids),
             texts=tuple(example[sequence] for sequence in row_of_ids),
-            scored=tuple(numbered[: len(sets)]),
-            select=tuple(numbered[len(sets) :]),
+            scored=tuple(numbered[: ends[0]]),
+            select=tuple(numbered[ends[0] : ends[1]]),
             other={
                 task.name: tuple(rows(s) for s in task.other_splits) if other_splits else ()
                 for task in tasks
             },
             sentences=sum(s.pairs.size for s in numbered),
-            truncated=sum(truncated),
+            truncated=sum(sum(cut) for _, cut in found.values()),
             blank=sum(int((s.pairs == empty).sum()) for s in numbered),
+            calibration=tuple(numbered[ends[1] :]),
         )
 
     def __len__(self) -> int:
