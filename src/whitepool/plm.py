@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from whitepool import attention, blocks, checkpoint
 from whitepool.attention import Capture, Group
 from whitepool.errors import UserError
+from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
@@ -276,7 +277,8 @@ class FrozenPLM(nn.Module):
         return result
 
     def _prepare(self) -> None:
-        """Lay weights out for the processor, once it is known where the model runs."""
+        """Fit weights and feed-forward parts to the processor, once the model runs on one."""
         if not self._prepared and self.device.type == "cpu":
             prepack(self.model)
+            in_blocks(self.model)
         self._prepared = True
