@@ -29,7 +29,7 @@ from whitepool.states import States
 
 TEXTS = ["a dog runs", "the cat", "a man eats the food in the park", "not a guitar ."]
 PROMPT = "on the : {text} is [MASK] ."
-ECHO = "on the : {text} , is : {text} ."
+ECHO = "on the : {text} in is : {text} ."
 
 
 def by_hand(folder: Path) -> tuple[Any, Any]:
@@ -91,7 +91,7 @@ def test_echo_averages_the_second_copy(masked: Callable[[str], Path], family: st
     encoder = whitepool.load(masked(family), pooling="echo", template=ECHO, device="cpu")
     bare = {"add_special_tokens": False}
     before, between, after = (
-        tokenizer(t, **bare)["input_ids"] for t in ("on the :", ", is :", ".")
+        tokenizer(t, **bare)["input_ids"] for t in ("on the :", "in is :", ".")
     )
     opening = [tokenizer.cls_token_id] if family == "bert" else []
     closing = [tokenizer.sep_token_id] if family == "bert" else []
@@ -139,8 +139,8 @@ def test_the_text_is_cut_and_never_the_template(masked: Callable[[str], Path], a
     long = "dog " * 30
     ids, truncated = framed(plm, 16, Frame(PROMPT), apart=apart)([long, "dog", " "])
     assert truncated == [True, False, False]
-    (whole,) = plm.tokenize([f"on the : {'dog ' * 8} is two ."]).ids
-    assert ids == [whole, *plm.tokenize(["on the : dog is two ."]).ids, ()]
+    (whole,) = plm.tokenize([f"on the : {'dog ' * 8} is , ."]).ids
+    assert ids == [whole, *plm.tokenize(["on the : dog is , ."]).ids, ()]
     assert len(whole) == 16
 
 
@@ -165,7 +165,7 @@ def test_parts_of_a_template(masked: Callable[[str], Path]) -> None:
     one, two = parts_of(plm, PROMPT), parts_of(plm, ECHO)
     assert (one.slots, two.slots) == (1, 2)
     (body,) = plm.tokenize_bare(["a dog"])
-    for parts, text in ((one, "on the : a dog is two ."), (two, "on the : a dog , is : a dog .")):
+    for parts, text in ((one, "on the : a dog is , ."), (two, "on the : a dog in is : a dog .")):
         assert [parts.around(body)] == plm.tokenize([text]).ids
         assert parts.length == len(parts.around(()))
     assert parts_of(plm, "{text}") == Parts((0,), None, (2,), "")
@@ -206,7 +206,7 @@ def test_templates_that_do_not_go_with_the_head() -> None:
 def test_a_text_with_a_mask_token_of_its_own(masked: Callable[[str], Path]) -> None:
     encoder = whitepool.load(masked("bert"), pooling="prompt", template=PROMPT, device="cpu")
     with pytest.raises(UserError, match="a text has 2 mask tokens and pooling=prompt reads one"):
-        encoder.encode("two dogs")
+        encoder.encode("dogs , cats")
     none = States(1, torch.ones(1, 2, dtype=torch.bool), torch.zeros(1, 2).long())
     with pytest.raises(UserError, match="this model has none"):
         MaskToken()(none)
