@@ -42,7 +42,8 @@ def follow(config: DictConfig, recipe: Recipe) -> DictConfig:
             )
     content: Any = OmegaConf.to_container(config, resolve=False)
     content["model"] = {"max_length": recipe.max_length, **plain(recipe.model)}
-    content["pooling"] = {"name": name_of(recipe.head), **plain(recipe.pooling)}
+    frame = Frame(recipe.template, recipe.full_stop)
+    content["pooling"] = {"name": name_of(recipe.head, frame), **plain(recipe.pooling)}
     post = {"name": "off"} if recipe.post is None else {"name": recipe.post.kind}
     content["whitening"] = {**post, "fit_on": None, **plain(recipe.post or {})}
     result: DictConfig = OmegaConf.create(content)

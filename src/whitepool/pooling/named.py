@@ -104,12 +104,18 @@ def frame_of(name: str) -> Frame:
     return Frame(*FRAMES[name]) if name in FRAMES else Frame()
 
 
-def name_of(pooling: Pooling) -> str:
-    """The name of a head, with no word on options: ``ditto`` for any block, head and layers."""
+def name_of(pooling: Pooling, frame: Frame | None = None) -> str:
+    """The name of a head, with no word on options: ``ditto`` for any block, head and layers.
+
+    Where a head has several names by their templates, ``frame`` tells which is meant.
+    """
     if isinstance(pooling, LinearPooling):
-        for name, (tokens, layers) in LINEAR.items():
-            if tokens == pooling.tokens and layers == pooling.layers:
-                return name
+        same = [n for n, parts in LINEAR.items() if parts == (pooling.tokens, pooling.layers)]
+        exact = [name for name in same if frame is not None and frame_of(name) == frame]
+        plain = [name for name in same if name not in FRAMES]
+        for found in (exact, plain, same):
+            if len(found) == 1 or (found and found is not same):
+                return found[0]
         if isinstance(pooling.tokens, AttentionDiagonal):
             return "ditto"
         return "layers" if pooling.tokens == Uniform() else "linear"
