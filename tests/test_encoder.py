@@ -20,7 +20,7 @@ import whitepool
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
 from whitepool.moments import Moments
-from whitepool.pooling.named import NAMES, named
+from whitepool.pooling.named import FRAMES, NAMES, named
 from whitepool.recipe import Recipe
 from whitepool.states import pad
 from whitepool.whitening import Whitening
@@ -28,6 +28,9 @@ from whitepool.whitening import Whitening
 from tiny import WORDS
 
 FAMILIES = ("bert", "mpnet", "gemma3")
+# Those with a template, and those that tiny models are too shallow for or have no mask token for,
+# are in tests/pooling.
+PLAIN = [name for name in NAMES if name not in (*FRAMES, "impact", "sbert_wk")]
 
 
 def texts(n: int, seed: int = 0, longest: int = 12) -> list[str]:
@@ -65,7 +68,7 @@ def close(a: Any, b: Any) -> bool:
     return bool(np.abs(a - b).max(initial=0.0) <= 1e-5 * np.abs(b).max(initial=1.0))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_vectors_equal_the_padded_path(
     checkpoint: Callable[[str], Path], plm: Callable[[str], Any], family: str, name: str
@@ -224,7 +227,7 @@ def test_a_saved_encoder_gives_the_same_bits(white: Encoder, tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLAIN)
 def test_every_head_is_saved(folder: Path, tmp_path: Path, name: str) -> None:
     ditto = {"block": 1, "head": 2} if name == "ditto" else {}
     encoder = whitepool.load(

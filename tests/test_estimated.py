@@ -100,4 +100,4 @@ def test_a_corpus_of_special_tokens_alone() -> None:
 
     zero = torch.zeros(3, dtype=torch.float64)
     with pytest.raises(UserError, match="no token but special ones"):
-        Sif().estimate(TokenCounts(1, zero, zero, zero.bool()))
+        Sif().estimate(TokenCounts(1, zero, zero, zero.bool(), zero.bool()))

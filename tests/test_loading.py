@@ -16,9 +16,10 @@ from test_conf import choices, composed
 from whitepool import loading
 from whitepool.assets import ASSETS, MODELS
 from whitepool.errors import UserError
+from whitepool.framing import Frame
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import AttentionDiagonal, LinearPooling, MaxPooling, Uniform
-from whitepool.pooling.named import NAMES, name_of, named
+from whitepool.pooling.named import NAMES, frame_of, name_of, named
 from whitepool.pooling.spec import describe
 
 
@@ -57,12 +58,19 @@ def test_heads_are_those_of_the_command_line(name: str) -> None:
 
 def test_every_head_of_the_command_line_has_its_name() -> None:
     """But those whose weights are counted on a corpus."""
-    assert sorted((*NAMES, "idf", "sif")) == choices("pooling")
+    assert sorted((*NAMES, "idf", "sif", "usif", "static_remove_biases")) == choices("pooling")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "layers"])
 def test_heads_are_called_by_their_name(name: str) -> None:
-    assert name_of(named(name, **({"block": 1, "head": 2} if name == "ditto" else {}))) == name
+    head = named(name, **({"block": 1, "head": 2} if name == "ditto" else {}))
+    assert name_of(head, frame_of(name)) == name
+
+
+def test_a_template_of_ones_own_has_no_name_where_several_heads_could_be_meant() -> None:
+    assert name_of(named("prompt"), Frame("{text} : [MASK]")) == "prompt"
+    assert name_of(named("prompteol"), Frame("{text} :")) == "last_token"
+    assert name_of(named("prompt_cot"), Frame("{text} :")) == "linear"
 
 
 def test_heads_with_other_layers() -> None:
@@ -102,10 +110,11 @@ def test_a_recipe_keeps_its_number_type_unless_told(
 
 def test_sources(monkeypatch: pytest.MonkeyPatch, plm: Callable[[str], Any]) -> None:
     asked: list[dict[str, Any]] = []
+    bert = plm("bert")
 
     def from_pretrained(id: str | None = None, **arguments: Any) -> FrozenPLM:
         asked.append({"id": id, **arguments})
-        return plm("bert")  # type: ignore[no-any-return]
+        return bert  # type: ignore[no-any-return]
 
     monkeypatch.setattr(FrozenPLM, "from_pretrained", from_pretrained)
     assert whitepool.load("all_minilm").recipe().model.asset == "all_minilm"
@@ -138,7 +147,7 @@ def test_sources(monkeypatch: pytest.MonkeyPatch, plm: Callable[[str], Any]) -> 
         ({"pooling": MaxPooling(), "layers": [1]}, "pooling is an object"),
         ({"layers": []}, "give a list of layers"),
         ({"layers": [9]}, "layer 9 does not exist: this model has 3 blocks"),
-        ({"whitening": "zca"}, "whitening is 'zca': choose one of pca, or None"),
+        ({"whitening": "nope"}, "whitening is 'nope': choose one of pca, zca"),
         ({"whitening": "pca", "k": 0}, "give a whole number from 1"),
         ({"k": 8}, "k=8 is for whitening: give whitening='pca' too"),
         ({"max_length": 900}, "maximum length 900 is outside 3 to 64"),

@@ -20,6 +20,8 @@ from whitepool.data.streaming import CorpusStream, WeightedBatch
 from whitepool.encoding import make_trainer
 from whitepool.errors import UserError
 from whitepool.fit import Fit, fit_moments
+from whitepool.framing import Frame, is_apart
+from whitepool.longtext import framed
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.token_counts import count_tokens
@@ -112,6 +114,7 @@ def corpus_moments(
     *,
     folder: Path,
     logger: Logger | Literal[False] = False,
+    frame: Frame | None = None,
 ) -> Pass:
     """Encode a corpus and keep nothing but the moments.
 
@@ -122,6 +125,7 @@ def corpus_moments(
         max_length: tokens per text.
         folder: Lightning's.
         logger: Lightning's.
+        frame: what is put around texts; None for nothing.
 
     Raises:
         UserError: a fault in the corpus, no text in it, a vector that is not finite.
@@ -129,7 +133,7 @@ def corpus_moments(
     """
     stream = CorpusStream(
         corpus,
-        lambda texts: encoder.plm.tokenize(texts, max_length),
+        framed(encoder.plm, max_length, frame or Frame(), apart=is_apart(encoder.pooling)),
         batch_tokens=config.batch_tokens,
         window=config.window,
     )
@@ -160,15 +164,18 @@ def step_moments(
     *,
     folder: Path,
     logger: Logger | Literal[False] = False,
+    frame: Frame | None = None,
 ) -> Pass:
     """The moments of a corpus that ``post`` is fitted on: of its vectors, or of its words.
 
     The other arguments and the errors are those of `corpus_moments`.
     """
     if not of_words(post):
-        return corpus_moments(config, encoder, corpus, max_length, folder=folder, logger=logger)
+        return corpus_moments(
+            config, encoder, corpus, max_length, folder=folder, logger=logger, frame=frame
+        )
     started = time.perf_counter()
-    counts, description = count_tokens(corpus, encoder.plm, max_length, config.window)
+    counts, description = count_tokens(corpus, encoder.plm, max_length, config.window, frame)
     moments = word_moments(encoder.plm, counts.occurrences)
     return Pass(moments, description, time.perf_counter() - started, str(encoder.device))
 
@@ -202,7 +209,10 @@ def fit_on_corpus(
     *,
     folder: Path,
     logger: Logger | Literal[False] = False,
+    frame: Frame | None = None,
 ) -> Fit:
     """Fit a step on a corpus; arguments and errors as of `step_moments`."""
-    new = step_moments(config, encoder, post, corpus, max_length, folder=folder, logger=logger)
+    new = step_moments(
+        config, encoder, post, corpus, max_length, folder=folder, logger=logger, frame=frame
+    )
     return fit_moments(post, new.moments, [new.description], new.seconds)

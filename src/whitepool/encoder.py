@@ -50,13 +50,14 @@ class Encoder:
         prompts: texts put before queries and documents.
         template: a text with the slot ``{text}``, put around every prompt and text.
         long_text: what is done with texts over ``max_length``; see `encode`.
+        full_stop: whether a text without a full stop at its end gets one.
 
     Attributes:
         pooled: texts to vectors before the map: model, head, template and length.
         prompts: texts put before queries and documents.
 
     Raises:
-        UserError: the head needs what the model has not.
+        UserError: the head needs what the model or the template has not.
 
     Example:
         >>> import whitepool
@@ -77,10 +78,11 @@ class Encoder:
         prompts: Prompts | None = None,
         template: str = SLOT,
         long_text: LongText = "truncate",
+        full_stop: bool = False,
     ) -> None:
         check_words(post, pooling)
         length = plm.max_length if max_length is None else plm.check_length(max_length)
-        self.pooled = PooledTexts(plm, pooling, length, template, long_text)
+        self.pooled = PooledTexts(plm, pooling, length, template, long_text, full_stop)
         self.prompts = prompts or Prompts()
         self._model = model
         self._post = post
@@ -117,6 +119,7 @@ class Encoder:
             prompts=recipe.prompts,
             template=recipe.template,
             long_text=recipe.long_text,
+            full_stop=recipe.full_stop,
         )
 
     @property
@@ -423,6 +426,7 @@ class Encoder:
             post=self._fitted[0] if self._fitted else None,
             prompts=self.prompts,
             template=self.pooled.template,
+            full_stop=self.pooled.full_stop,
             long_text=self.pooled.long_text,
             provenance=dict(provenance or {}),
             versions=versions(),

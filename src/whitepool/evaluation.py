@@ -85,6 +85,7 @@ def score_recipe(
             inputs.max_length,
             folder=output,
             logger=logger,
+            frame=inputs.frame,
         )
     on_table = replace(inputs, post=None) if corpus_fit else inputs
     encoded = encode(config, on_table, store, logger=logger, folder=output)
@@ -149,6 +150,7 @@ def leave_recipe(
             if corpus_fit
             else f"{name}: {inputs.protocol.describe_fit(inputs.table)}",
             provenance=provenance_of(corpora),
+            frame=inputs.frame,
         )
     except UserError as error:
         log.info("No recipe is left: %s", error)

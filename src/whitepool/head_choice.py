@@ -20,6 +20,8 @@ from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.encoding import make_trainer
 from whitepool.errors import UserError
+from whitepool.framing import Frame
+from whitepool.longtext import framed
 from whitepool.plm import FrozenPLM
 from whitepool.protocol import EvalProtocol
 from whitepool.states import Layer
@@ -83,6 +85,7 @@ def with_chosen_head(
         instantiate(config.data, _convert_="all"),
         max_length,
         block=None if published or config.pooling.block == AUTO else config.pooling.block,
+        frame=Frame(config.pooling.template, config.pooling.full_stop),
         folder=folder,
         logger=logger,
     )
@@ -99,6 +102,7 @@ def select_head(
     max_length: int,
     *,
     block: int | None = None,
+    frame: Frame | None = None,
     folder: Path,
     logger: Logger | Literal[False] = False,
 ) -> HeadChoice:
@@ -111,6 +115,7 @@ def select_head(
         tasks: one task's own dev split chooses; otherwise STS-B's.
         max_length: tokens per text.
         block: choose among the heads of this block alone.
+        frame: what is put around texts; None for nothing.
         folder: Lightning's.
         logger: Lightning's.
 
@@ -120,9 +125,7 @@ def select_head(
     heads = None if block is None else [(block, head) for head in range(plm.heads)]
     grid = HeadGrid([layers], heads=heads)
     dev = _dev_set(tasks)
-    table = SentenceTable.build(
-        [Task(dev.task, (dev,))], lambda texts: plm.tokenize(texts, max_length)
-    )
+    table = SentenceTable.build([Task(dev.task, (dev,))], framed(plm, max_length, frame or Frame()))
     protocol = EvalProtocol("dev", "all", "task")
     grid.plan(plm, protocol, table)
     encoder = GridEncoder(plm, [grid])

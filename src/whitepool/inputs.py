@@ -19,9 +19,12 @@ from whitepool.data.corpus_config import load_corpus
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
+from whitepool.framing import Frame, check_frame, is_apart
+from whitepool.longtext import framed
 from whitepool.maps.names import called
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import describe
 from whitepool.precision import model_dtype
@@ -37,17 +40,9 @@ from whitepool.words import check_words
 log = logging.getLogger(__name__)
 
 OPTIONS = (
-    "layers",
-    "block",
-    "head",
-    "normalize",
-    "activation",
-    "smoothing",
-    "k",
-    "gamma",
-    "eps",
-    "remove",
-    "fit_on",
+    *("layers", "block", "head", "normalize", "activation", "smoothing"),
+    *("frequent", "cap", "start", "window"),
+    *("k", "gamma", "eps", "remove", "fit_on"),
 )
 
 Select = Callable[[Sequence[Task]], Sequence[PairSet]]
@@ -70,6 +65,7 @@ class Choice:
         fixed: a map that was fitted before and is applied to all, None for none.
         corpus: what ``corpus=`` chose: ``post`` is fitted on it if the protocol says so, and token
             weights are estimated from it.
+        frame: what is put around texts.
     """
 
     protocol: EvalProtocol
@@ -78,6 +74,7 @@ class Choice:
     post: PostProcess | None
     fixed: Affine | None
     corpus: Corpus | None
+    frame: Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +115,10 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
     if recipe is not None:
         if config.corpus.name != "none":
             raise UserError(f"a recipe is fitted already: leave corpus={config.corpus.name} out.")
-        return Choice(protocol, recipe.head, head_identity(recipe), None, recipe.affine, None)
+        frame = Frame(recipe.template, recipe.full_stop)
+        return Choice(
+            protocol, recipe.head, head_identity(recipe), None, recipe.affine, None, frame
+        )
     head = options(config.pooling, "pooling")
     step = options(config.whitening, "whitening")
     post = instantiate(step, _convert_="all") if "_target_" in step else None
@@ -126,7 +126,8 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
     corpus = load_corpus(config.corpus)
     check_corpus(corpus, protocol, post, pooling)
     check_words(post, pooling)
-    return Choice(protocol, pooling, head, post, None, corpus)
+    frame = frame_of(config, pooling)
+    return Choice(protocol, pooling, {**head, **frame.plain()}, post, None, corpus, frame)
 
 
 def prepare(
@@ -145,20 +146,23 @@ def prepare(
     """
     tasks = instantiate(config.data, _convert_="all")
     plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
-    plm.check(choice.pooling.needs)
+    bound = bind(choice.pooling, plm, choice.frame)
+    plm.check(bound.needs)
     length = max_length(config, choice.protocol, plm) if recipe is None else recipe.max_length
-    pooling, token_corpus = with_corpus(choice.pooling, choice.corpus, plm, length, config.window)
+    pooling, token_corpus = with_corpus(
+        bound, choice.corpus, plm, length, config.window, choice.frame
+    )
     if token_corpus is not None:
         _, weights = describe(pooling)
         assert weights is not None
         # What vectors depend on is the weights themselves.
         head = {**choice.head, "token_weights": fingerprint({"weights": weights.numpy()})}
-        choice = replace(choice, pooling=pooling, head=head)
+        choice = replace(choice, head=head)
+    choice = replace(choice, pooling=pooling)
+    in_frame = framed(plm, length, choice.frame, apart=is_apart(pooling))
     table = SentenceTable.build(
         tasks,
-        lambda texts: (
-            plm.tokenize(texts, length) if recipe is None else tokenize(plm, recipe, texts)
-        ),
+        lambda texts: in_frame(texts) if recipe is None else tokenize(plm, recipe, texts),
         other_splits=choice.protocol.all_splits,
         select=select(tasks),
         by_task=by_task(config, choice.protocol, plm) if recipe is None else None,
@@ -168,6 +172,23 @@ def prepare(
     return Inputs(
         **vars(choice), plm=plm, max_length=length, table=table, token_corpus=token_corpus
     )
+
+
+def frame_of(config: DictConfig, pooling: Pooling) -> Frame:
+    """What ``pooling=`` puts around texts.
+
+    Raises:
+        UserError: values that are none, or a template that does not go with the head.
+    """
+    template, full_stop = config.pooling.template, config.pooling.full_stop
+    if not isinstance(template, str) or not isinstance(full_stop, bool):
+        raise UserError(
+            f"pooling.template is {template!r} and pooling.full_stop {full_stop!r}: give a text "
+            "with {text} in it, and true or false."
+        )
+    frame = Frame(template, full_stop)
+    check_frame(pooling, frame)
+    return frame
 
 
 def check_corpus(
@@ -212,7 +233,10 @@ def options(config: DictConfig, group: str) -> dict[str, Any]:
             ignore(f"{group}.{key}", message)
     if group == "whitening":
         content.pop("fit_on", None)
-    elif "tokens" in content:  # block, head and normalize went into the token weights
+        return content
+    for key in ("template", "full_stop"):  # which go around texts, see `frame_of`
+        content.pop(key, None)
+    if "tokens" in content:  # block, head and normalize went into the token weights
         content = {key: content[key] for key in ("_target_", "tokens", "layers")}
     return content
 

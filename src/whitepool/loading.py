@@ -11,12 +11,13 @@ import torch
 from whitepool.assets import MODELS
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.framing import Frame, check_frame
 from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
-from whitepool.pooling.named import named
+from whitepool.pooling.named import frame_of, named
 from whitepool.precision import model_dtype
-from whitepool.recipe import LONG_TEXT, SLOT, LongText, Prompts, Recipe, check_template
+from whitepool.recipe import LONG_TEXT, LongText, Prompts, Recipe
 from whitepool.recipe_folder import is_recipe
 from whitepool.recipe_model import describe_model
 from whitepool.states import Layer
@@ -37,6 +38,7 @@ def load(
     device: str | torch.device | None = None,
     prompts: Mapping[str, str] | None = None,
     template: str | None = None,
+    full_stop: bool | None = None,
     long_text: LongText | None = None,
     revision: str | None = None,
 ) -> Encoder:
@@ -57,7 +59,8 @@ def load(
             where it is fast. Vectors are float32 all the same.
         device: where the model runs; None for a GPU if there is one.
         prompts: texts put before them, under ``query`` and ``document``.
-        template: a text with the slot ``{text}``, put around every text.
+        template: a text with the slot ``{text}``, put around every text; None for the head's own.
+        full_stop: whether a text without a full stop at its end gets one; None as the head has it.
         long_text: ``truncate`` (the default), ``error`` or ``chunk_mean``; see `Encoder.encode`.
         revision: commit of a hub id.
 
@@ -84,6 +87,7 @@ def load(
             "max_length": max_length,
             "prompts": prompts,
             "template": template,
+            "full_stop": full_stop,
             "long_text": long_text,
             "revision": revision,
         }
@@ -93,7 +97,12 @@ def load(
     post = _post(whitening, k)
     pool = _head(pooling, layers, block, head)
     words = _prompts(prompts)
-    check_template(SLOT if template is None else template)
+    own_frame = frame_of(pooling) if isinstance(pooling, str) else Frame()
+    frame = Frame(
+        own_frame.template if template is None else template,
+        own_frame.full_stop if full_stop is None else full_stop,
+    )
+    check_frame(pool, frame)
     if long_text is not None and long_text not in LONG_TEXT:
         raise UserError(f"long_text is {long_text!r}: choose one of {', '.join(LONG_TEXT)}.")
     source = _source(path_or_model, folder, revision)
@@ -106,8 +115,9 @@ def load(
         model=describe_model(plm, **source),
         post=post,
         prompts=words,
-        template=SLOT if template is None else template,
+        template=frame.template,
         long_text=long_text or "truncate",
+        full_stop=frame.full_stop,
     )
 
 

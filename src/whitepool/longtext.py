@@ -9,10 +9,11 @@ a text in pieces is their mean, weighted by the tokens of the text in each:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from whitepool.errors import UserError
+from whitepool.framing import Frame, Parts, finished, parts_of, with_mask
 from whitepool.plm import FrozenPLM
 from whitepool.recipe import LONG_TEXT, SLOT
 from whitepool.tokenizing import Tokenized
@@ -51,6 +52,8 @@ def cut(
     long_text: str = "truncate",
     prompt: str = "",
     template: str = SLOT,
+    full_stop: bool = False,
+    apart: bool = False,
 ) -> Pieces:
     """Tokenise texts, each as ``template`` with prompt and text in its slot.
 
@@ -61,14 +64,21 @@ def cut(
         long_text: ``truncate``, ``error`` or ``chunk_mean``.
         prompt: put before each text.
         template: a text with the slot ``{text}``.
+        full_stop: whether texts are `finished` first.
+        apart: whether texts are tokenised apart from the template, which may then have two slots.
 
     Raises:
         UserError: another ``long_text``; a text that is too long, for ``error``; no room beside
-            prompt and template.
+            prompt and template; a template that the model has no mask token for.
     """
     if long_text not in LONG_TEXT:
         raise UserError(f"long_text is {long_text!r}: choose one of {', '.join(LONG_TEXT)}.")
-    before, _, after = template.partition(SLOT)
+    if full_stop:
+        texts = [finished(text) for text in texts]
+    if apart:
+        return _apart(plm, [f"{prompt}{t}" if t.strip() else "" for t in texts], max_length,
+                      long_text, parts_of(plm, template))  # fmt: skip
+    before, _, after = with_mask(template, plm).partition(SLOT)
     before += prompt
     filled = [i for i, text in enumerate(texts) if text.strip()]
     ids, long = plm.tokenize([f"{before}{texts[i]}{after}" for i in filled], max_length)
@@ -76,10 +86,7 @@ def cut(
     for i, sequence, is_long in zip(filled, ids, long, strict=True):
         parts: list[tuple[Ids, int]] = [(sequence, 1)]
         if is_long and long_text == "error":
-            raise UserError(
-                f"text {i} ({texts[i][:40]!r}) is over max_length {max_length}: shorten it, or "
-                "give long_text=truncate or chunk_mean."
-            )
+            _refuse_long(texts[i], i, max_length)
         if is_long and (long_text == "chunk_mean" or after):
             parts = _parts(plm.tokenizer, before, texts[i], after, max_length)
             parts = parts if long_text == "chunk_mean" else parts[:1]
@@ -89,6 +96,60 @@ def cut(
             pieces.owner.append(i)
             pieces.weight.append(weight)
     return pieces
+
+
+def framed(
+    plm: FrozenPLM, max_length: int, frame: Frame, *, apart: bool = False
+) -> Callable[[Sequence[str]], Tokenized]:
+    """Texts to the token ids that they have in a frame, cut to ``max_length`` tokens."""
+
+    def tokenize(texts: Sequence[str]) -> Tokenized:
+        if frame.is_plain:
+            return plm.tokenize(texts, max_length)
+        pieces = cut(
+            plm,
+            texts,
+            max_length=max_length,
+            template=frame.template,
+            full_stop=frame.full_stop,
+            apart=apart,
+        )
+        return pieces.whole()
+
+    return tokenize
+
+
+def _apart(
+    plm: FrozenPLM, texts: Sequence[str], max_length: int, long_text: str, parts: Parts
+) -> Pieces:
+    """`cut` with the tokens of a template around those of each text."""
+    room = (max_length - parts.length) // parts.slots
+    if room < 1:
+        raise UserError(
+            f"special tokens and template take {parts.length} tokens of max_length {max_length}, "
+            "which leaves none for the text."
+        )
+    filled = [i for i, text in enumerate(texts) if text]
+    bodies = plm.tokenize_bare([f"{parts.space}{texts[i]}" for i in filled]) if filled else []
+    pieces = Pieces([], [], [], [False] * len(texts))
+    for i, body in zip(filled, bodies, strict=True):
+        is_long = len(body) > room
+        if is_long and long_text == "error":
+            _refuse_long(texts[i], i, max_length)
+        chunks = [body[j : j + room] for j in range(0, len(body), room)]
+        pieces.truncated[i] = is_long and long_text == "truncate"
+        for chunk in chunks if long_text == "chunk_mean" else chunks[:1]:
+            pieces.ids.append(parts.around(chunk))
+            pieces.owner.append(i)
+            pieces.weight.append(len(chunk) if len(chunks) > 1 else 1)
+    return pieces
+
+
+def _refuse_long(text: str, place: int, max_length: int) -> NoReturn:
+    raise UserError(
+        f"text {place} ({text[:40]!r}) is over max_length {max_length}: shorten it, or give "
+        "long_text=truncate or chunk_mean."
+    )
 
 
 def _parts(

@@ -126,6 +126,13 @@ class FrozenPLM(nn.Module):
             )
         return tokenized
 
+    def tokenize_bare(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        """Token ids of each text without special tokens, however many they are."""
+        found = self.tokenizer(
+            list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
+        )
+        return [tuple(ids) for ids in found["input_ids"]]
+
     @property
     def pad_id(self) -> int:
         """An id to pad with; any would do, since padding is masked and stands on the right."""
@@ -143,7 +150,7 @@ class FrozenPLM(nn.Module):
         Raises:
             UserError: a layer, block or head that does not exist, or a pooler without weights.
         """
-        for layer in needs.layers:
+        for layer in needs.all_layers(self.depth):
             resolve_layer(layer, self.depth)
         for block, head in needs.diagonals:
             if not (0 <= block < self.depth and 0 <= head < self.heads):
@@ -174,6 +181,29 @@ class FrozenPLM(nn.Module):
             hidden = {key: take(h, back) for key, h in hidden.items()}
             diagonals = {key: take(d, back) for key, d in diagonals.items()}
         return replace(states, mask=tokens.mask, ids=tokens.ids, hidden=hidden, diagonals=diagonals)
+
+    def check_positions(self, wanted: str) -> None:
+        """See that the model lets its tokens' positions be given, which ``wanted`` needs.
+
+        Raises:
+            UserError: it does not.
+        """
+        if "position_ids" not in self._takes:
+            raise UserError(
+                f"{wanted} gives tokens other positions than their own, and model {self.name} "
+                "takes none: choose another pooling, or another model."
+            )
+
+    @torch.no_grad()
+    def at_positions(self, ids: Tensor, positions: Tensor, needs: Needs) -> States:
+        """States of tokens at positions of their own, both (batch, token) without padding."""
+        inputs = {
+            "input_ids": ids,
+            "attention_mask": torch.ones_like(ids),
+            "position_ids": positions,
+        }
+        (states,) = self._pass(inputs, [ids], needs)
+        return states
 
     @torch.no_grad()
     def states(self, batch: Batch, needs: Needs) -> Iterator[tuple[Tensor, States]]:
@@ -239,7 +269,7 @@ class FrozenPLM(nn.Module):
         """One run of the blocks; the states of each group, whose ids are (sentence, token)."""
         self._prepare()
         self.check(needs)
-        layers = [resolve_layer(layer, self.depth) for layer in needs.layers]
+        layers = [resolve_layer(layer, self.depth) for layer in needs.all_layers(self.depth)]
         numbered = [layer for layer in layers if isinstance(layer, int)]
         last = max([*numbered, *(block + 1 for block, _ in needs.diagonals), -1])
         heads: dict[int, list[int]] = {}
@@ -273,7 +303,8 @@ class FrozenPLM(nn.Module):
                 pooled = to_pool(own[self.depth][:, 0])
             diagonals = {key: d[i] for key, d in capture.diagonals.items()}
             mask = torch.ones_like(part, dtype=torch.bool)
-            result.append(States(self.depth, mask, part, own, diagonals, pooled))
+            mask_id = self.tokenizer.mask_token_id
+            result.append(States(self.depth, mask, part, own, diagonals, pooled, mask_id))
         return result
 
     def _prepare(self) -> None:

@@ -151,7 +151,8 @@ class Recipe:
         max_length: tokens per text, special ones included.
         post: what is done after pooling; None for nothing.
         prompts: texts put before queries and documents.
-        template: a text with the slot ``{text}``.
+        template: a text with the slot ``{text}``; see `whitepool.framing`.
+        full_stop: whether a text without a full stop at its end gets one.
         long_text: what is done with texts over ``max_length``; see `whitepool.Encoder.encode`.
         similarity: how vectors are compared.
         provenance: where it came from, as plain values that nothing reads.
@@ -171,6 +172,7 @@ class Recipe:
     post: PostSpec | None = None
     prompts: Prompts = Prompts()
     template: str = SLOT
+    full_stop: bool = False
     long_text: LongText = "truncate"
     similarity: Literal["cosine"] = "cosine"
     provenance: Mapping[str, Scalar] = field(default_factory=dict)
@@ -180,7 +182,6 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise UserError(f"max_length is {self.max_length}: give at least 1.")
-        check_template(self.template)
         by_id = isinstance(self.pooling, Linear) and isinstance(self.pooling.tokens, ByTokenId)
         wanted = [*(["mean", "basis"] if self.post else []), *(["token_weights"] if by_id else [])]
         if sorted(wanted) != sorted(self.arrays):
@@ -198,7 +199,9 @@ class Recipe:
                     f"the array mean has {dim} numbers and post {self.post.directions} directions, "
                     f"but the array basis has the shape {shape}."
                 )
-        self.head  # noqa: B018  # refuses what its class refuses
+        from whitepool.framing import Frame, check_frame  # which knows of recipes
+
+        check_frame(self.head, Frame(self.template, self.full_stop))
 
     @property
     def affine(self) -> Affine | None:
@@ -237,14 +240,15 @@ class Recipe:
         return load(Path(folder))
 
 
-def check_template(template: str) -> None:
-    """See that a template has one slot.
+def check_template(template: str, slots: int = 1) -> None:
+    """See that a template has so many slots, one or two.
 
     Raises:
-        UserError: none or several.
+        UserError: it has not.
     """
-    if template.count(SLOT) != 1:
-        raise UserError(f"template is {template[:80]!r}: give a text with {SLOT} in it once.")
+    if template.count(SLOT) != slots:
+        times = "once" if slots == 1 else "twice"
+        raise UserError(f"template is {template[:80]!r}: give a text with {SLOT} in it {times}.")
 
 
 def _list(names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from whitepool.errors import UserError
+from whitepool.framing import Frame, is_apart
 from whitepool.longtext import cut
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
@@ -41,7 +42,8 @@ def follow(config: DictConfig, recipe: Recipe) -> DictConfig:
             )
     content: Any = OmegaConf.to_container(config, resolve=False)
     content["model"] = {"max_length": recipe.max_length, **plain(recipe.model)}
-    content["pooling"] = {"name": name_of(recipe.head), **plain(recipe.pooling)}
+    frame = Frame(recipe.template, recipe.full_stop)
+    content["pooling"] = {"name": name_of(recipe.head, frame), **plain(recipe.pooling)}
     post = {"name": "off"} if recipe.post is None else {"name": recipe.post.kind}
     content["whitening"] = {**post, "fit_on": None, **plain(recipe.post or {})}
     result: DictConfig = OmegaConf.create(content)
@@ -63,7 +65,8 @@ def _overrides() -> list[str]:
 def head_identity(recipe: Recipe) -> dict[str, Any]:
     """What vectors depend on of the recipe's head, as plain data."""
     weights = {k: a.numpy() for k, a in recipe.arrays.items() if k == "token_weights"}
-    return {"recipe": plain(recipe.pooling), "arrays": fingerprint(weights)}
+    frame = Frame(recipe.template, recipe.full_stop).plain()
+    return {"recipe": plain(recipe.pooling), "arrays": fingerprint(weights), **frame}
 
 
 def tokenize(plm: FrozenPLM, recipe: Recipe, texts: Sequence[str]) -> Tokenized:
@@ -72,7 +75,14 @@ def tokenize(plm: FrozenPLM, recipe: Recipe, texts: Sequence[str]) -> Tokenized:
     Raises:
         UserError: a text is too long and the recipe does not cut such texts.
     """
-    pieces = cut(plm, texts, max_length=recipe.max_length, template=recipe.template)
+    pieces = cut(
+        plm,
+        texts,
+        max_length=recipe.max_length,
+        template=recipe.template,
+        full_stop=recipe.full_stop,
+        apart=is_apart(recipe.head),
+    )
     if any(pieces.truncated) and recipe.long_text != "truncate":
         raise UserError(
             f"{sum(pieces.truncated)} texts are over the recipe's max_length {recipe.max_length}, "
@@ -92,6 +102,7 @@ def recipe_of(
     affine: Affine | None = None,
     fit: str = "",
     provenance: Mapping[str, str | int | float | bool] | None = None,
+    frame: Frame | None = None,
 ) -> Recipe:
     """The recipe of a run.
 
@@ -104,6 +115,7 @@ def recipe_of(
         affine: its map.
         fit: which vectors it was fitted on, in words.
         provenance: plain values to keep with it.
+        frame: what is put around texts; None for nothing.
 
     Raises:
         UserError: a head or step that a recipe has no name for.
@@ -111,6 +123,7 @@ def recipe_of(
     source = {key: config.model.get(key) for key in ("id", "revision", "path", "asset")}
     spec, token_weights = describe(pooling)
     arrays = {} if token_weights is None else {"token_weights": token_weights}
+    frame = frame or Frame()
     described = None
     if post is not None and affine is not None:
         described = describe_post(post, affine, fit)
@@ -120,6 +133,8 @@ def recipe_of(
         pooling=spec,
         max_length=max_length,
         post=described,
+        template=frame.template,
+        full_stop=frame.full_stop,
         provenance=dict(provenance or {}),
         versions=versions(),
         arrays=arrays,

@@ -56,18 +56,27 @@ class Needs:
         layers: layers whose hidden states are kept; negative counts from the end.
         diagonals: (block, head) pairs, 0-based, whose attention diagonal is kept.
         pooler: whether the model's own pooler is needed.
+        since: every layer from this one to the last is kept; None for those of ``layers`` alone.
     """
 
     layers: tuple[Layer, ...] = ()
     diagonals: tuple[BlockHead, ...] = ()
     pooler: bool = False
+    since: int | None = None
 
     def __or__(self, other: Needs) -> Needs:
+        since = [needs.since for needs in (self, other) if needs.since is not None]
         return Needs(
             tuple(dict.fromkeys(self.layers + other.layers)),
             tuple(dict.fromkeys(self.diagonals + other.diagonals)),
             self.pooler or other.pooler,
+            min(since, default=None),
         )
+
+    def all_layers(self, depth: int) -> tuple[Layer, ...]:
+        """All layers that are kept of a model with ``depth`` blocks."""
+        more = () if self.since is None else range(self.since, depth + 1)
+        return (*self.layers, *more)
 
 
 def resolve_layer(layer: Layer, depth: int) -> Layer:
@@ -97,6 +106,7 @@ class States:
         hidden: layer (resolved, see `resolve_layer`) -> (batch, token, dim).
         diagonals: (block, head) -> (batch, token), the attention each token pays itself.
         pooled: (batch, dim), the pooler's linear map of the first token, before its tanh.
+        mask_id: id of the model's mask token, None where it has none.
     """
 
     depth: int
@@ -105,6 +115,7 @@ class States:
     hidden: dict[Layer, Tensor] = field(default_factory=dict)
     diagonals: dict[BlockHead, Tensor] = field(default_factory=dict)
     pooled: Tensor | None = None
+    mask_id: int | None = None
 
     def stack(self, layers: Iterable[Layer]) -> list[Tensor]:
         """The hidden states of ``layers`` in float32, one (batch, token, dim) for each."""

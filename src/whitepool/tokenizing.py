@@ -40,6 +40,11 @@ def tokenize(tokenizer: Any, texts: Sequence[str], longest: int) -> Tokenized:
     return Tokenized(ids, truncated)
 
 
+def added_ids(tokenizer: Any) -> list[int]:
+    """Ids of the special tokens but the unknown one, which stands for words."""
+    return [i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]
+
+
 def pad_id(tokenizer: Any) -> int:
     """An id to pad with: the padding token, or another where there is none."""
     for candidate in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id):

@@ -20,13 +20,14 @@ from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
 from whitepool.fit import fit_moments, provenance_of
 from whitepool.head_choice import wants_choice, with_chosen_head
-from whitepool.inputs import load_model, max_length, options, quiet_libraries
+from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.moments_file import merged, save_moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
-from whitepool.pooling.spec import Linear, Max, PoolingSpec, describe
+from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import recipe_of
@@ -76,12 +77,14 @@ def train(config: DictConfig) -> float:
             config, choice = with_chosen_head(config, plm, length, folder=folder, logger=logger)
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         _check_sources(config, post, pooling, corpus, resumed)
+        frame = frame_of(config, pooling)
         plm = plm or load_model(config)
         length = max_length(config, protocol, plm)
-        pooling, counted = with_corpus(pooling, corpus, plm, length, config.window)
+        pooling = bind(pooling, plm, frame)
+        pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
         encoder = SentenceEncoder(plm, pooling)
         spec, token_weights = describe(pooling)
-        vectors = identity(plm, spec, token_weights, length, words=of_words(post))
+        vectors = identity(plm, spec, token_weights, length, words=of_words(post)) | frame.plain()
 
         fit = None
         if post is not None:
@@ -89,7 +92,7 @@ def train(config: DictConfig) -> float:
             seconds = 0.0
             if corpus is not None:
                 new = step_moments(
-                    config, encoder, post, corpus, length, folder=folder, logger=logger
+                    config, encoder, post, corpus, length, folder=folder, logger=logger, frame=frame
                 )
                 moments = new.moments if moments is None else moments.merge(new.moments)
                 corpora, seconds = [*corpora, new.description], new.seconds
@@ -110,6 +113,7 @@ def train(config: DictConfig) -> float:
                 **provenance_of(fit.corpora if fit else [counted] if counted else []),
                 **({"head_chosen_on": choice.dev_set, "head_dev": choice.score} if choice else {}),
             },
+            frame=frame,
         )
         recipe.save(target)
         fit_report.write(recipe, fit, folder)
@@ -171,7 +175,7 @@ def identity(
     """
     found = plm.provenance
     content = plain(spec)
-    if isinstance(spec, Linear | Max):  # -1 and 12 may be the same layer
+    if isinstance(spec, Linear | Max | Debiased):  # -1 and 12 may be the same layer
         content["layers"] = [resolve_layer(layer, plm.depth) for layer in spec.layers]
     by_weights = {"sha256": found["sha256"]}
     by_name = {"id": found["id"], "revision": found["revision"]}

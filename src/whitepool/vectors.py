@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from whitepool.batches import BATCH_TOKENS, check_budget, make_batch, plan_batches
 from whitepool.errors import UserError
-from whitepool.longtext import cut
+from whitepool.framing import Frame, check_frame, is_apart
+from whitepool.longtext import Pieces, cut
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
+from whitepool.pooling.binding import bind
 from whitepool.recipe import SLOT, LongText
 from whitepool.tokenizing import Tokenized
 
@@ -32,12 +34,13 @@ class PooledTexts:
         max_length: tokens per text, special ones included.
         template: a text with the slot ``{text}``, put around every prompt and text.
         long_text: what is done with longer texts; see `whitepool.longtext`.
+        full_stop: whether a text without a full stop at its end gets one.
 
     Attributes:
         dim: dimensions of the vectors.
 
     Raises:
-        UserError: the head needs what the model has not.
+        UserError: the head needs what the model or the template has not.
     """
 
     def __init__(
@@ -47,23 +50,39 @@ class PooledTexts:
         max_length: int,
         template: str = SLOT,
         long_text: LongText = "truncate",
+        full_stop: bool = False,
     ) -> None:
-        plm.check(pooling.needs)
+        frame = Frame(template, full_stop)
+        check_frame(pooling, frame)
         self.plm = plm
-        self.pooling = pooling
+        self.pooling = bind(pooling, plm, frame)
+        plm.check(self.pooling.needs)
         self.max_length = max_length
         self.template = template
+        self.full_stop = full_stop
         self.long_text = long_text
         # This pass also does what a model does once: after it, passes only read from the model.
-        trial = pool(plm, pooling, [(plm.pad_id,) * 2, (plm.pad_id,)], batch_tokens=3)
+        some = [(plm.pad_id,) * 2, (plm.pad_id,)]
+        if not frame.is_plain:
+            some = self.tokenize(["a a", "a"]).ids
+        trial = pool(plm, self.pooling, some, batch_tokens=sum(map(len, some)))
         self.dim = int(trial.shape[1])
 
     def tokenize(self, texts: Sequence[str], prompt: str = "") -> Tokenized:
         """Token ids of each text behind a prompt in the template, and which texts are cut."""
-        pieces = cut(
-            self.plm, texts, max_length=self.max_length, prompt=prompt, template=self.template
+        return self._cut(texts, prompt, "truncate").whole()
+
+    def _cut(self, texts: Sequence[str], prompt: str, long_text: LongText) -> Pieces:
+        return cut(
+            self.plm,
+            texts,
+            max_length=self.max_length,
+            long_text=long_text,
+            prompt=prompt,
+            template=self.template,
+            full_stop=self.full_stop,
+            apart=is_apart(self.pooling),
         )
-        return pieces.whole()
 
     def __call__(
         self,
@@ -88,14 +107,7 @@ class PooledTexts:
         Raises:
             UserError: see `whitepool.longtext.cut` and `pool`.
         """
-        pieces = cut(
-            self.plm,
-            texts,
-            max_length=self.max_length,
-            long_text=long_text or self.long_text,
-            prompt=prompt,
-            template=self.template,
-        )
+        pieces = self._cut(texts, prompt, long_text or self.long_text)
         truncated = sum(pieces.truncated)
         if shortened is not None:
             shortened(truncated)

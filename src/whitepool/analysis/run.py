@@ -23,6 +23,7 @@ from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.inputs import Choice, Inputs, load_model
 from whitepool.plm import FrozenPLM
+from whitepool.pooling.binding import needs_binding
 from whitepool.pooling.estimated import is_estimated
 from whitepool.size import parse_size
 from whitepool.words import of_words
@@ -54,6 +55,11 @@ class Grids:
             raise UserError(
                 f"analysis={settings.name} takes no token weights that a corpus is counted for "
                 "(pooling=idf, pooling=sif): choose another pooling, or analysis=none."
+            )
+        if settings.grids and needs_binding(choice.pooling):
+            raise UserError(
+                f"analysis={settings.name} takes no head that reads its template or runs the model "
+                "again (pooling=echo, prompt_debiased, impact): choose another, or analysis=none."
             )
         if settings.grids and of_words(choice.post):
             raise UserError(

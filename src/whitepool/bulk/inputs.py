@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
-from whitepool.inputs import options
+from whitepool.inputs import frame_of, options
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.estimated import is_estimated
 from whitepool.precision import model_dtype
@@ -58,6 +58,7 @@ def open_encoder(config: DictConfig) -> tuple[Encoder, dict[str, Any]]:
     return encoder, {
         **_identity(encoder.pooled.plm),
         **{name: content.get(name) for name in kept},
+        **({"full_stop": True} if recipe.full_stop else {}),
         "arrays": fingerprint(arrays),
     }
 
@@ -76,11 +77,19 @@ def _of_groups(
     plm = FrozenPLM.from_pretrained(dtype=dtype or "float32", **arguments)
     source = {key: arguments[key] for key in ("id", "revision", "path", "asset")}
     described: ModelSpec = describe_model(plm, **source)
-    encoder = Encoder(plm.to(device), pooling, model=described)
+    frame = frame_of(config, pooling)
+    encoder = Encoder(
+        plm.to(device),
+        pooling,
+        model=described,
+        template=frame.template,
+        full_stop=frame.full_stop,
+    )
     return encoder, {
         **_identity(plm),
         "pooling": head,
         "max_length": encoder.max_length,
+        **frame.plain(),
     }
 
 

@@ -7,7 +7,7 @@ Tokens are words here: the special tokens that a tokenizer adds are not counted 
 as in the SIF paper, which has none. A token the corpus lacks weighs most. The "1 +" of idf counts
 one more text with every token, so that no weight is infinite. Source of SIF: Arora, Liang and Ma
 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings"; its second step, the removal of
-the first principal component, is post-processing and not done here.
+the first principal component, is post-processing: `whitening=remove_common`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ class TokenCounts:
         texts_with: (vocabulary,), float64, texts that have the id.
         occurrences: (vocabulary,), float64.
         special: (vocabulary,), bool, the special tokens; they are not counted.
+        plain: (vocabulary,), bool, tokens that begin a word and are letters and digits, none of
+            them a capital.
     """
 
     texts: int
     texts_with: Tensor
     occurrences: Tensor
     special: Tensor
+    plain: Tensor
 
 
 @runtime_checkable
@@ -68,7 +71,7 @@ class Idf:
         Raises:
             UserError: always.
         """
-        _refuse("idf")
+        refuse("idf")
 
 
 @dataclass(frozen=True)
@@ -107,10 +110,15 @@ class Sif:
         Raises:
             UserError: always.
         """
-        _refuse("sif")
+        refuse("sif")
 
 
-def _refuse(name: str) -> NoReturn:
+def refuse(name: str) -> NoReturn:
+    """Say that token weights are not estimated.
+
+    Raises:
+        UserError: always.
+    """
     raise UserError(
         f"pooling={name} weighs tokens by a corpus, and none was counted: choose one, as "
         "corpus=text corpus.path=FILE."

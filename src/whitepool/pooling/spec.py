@@ -13,10 +13,15 @@ from torch import Tensor
 
 from whitepool.errors import UserError
 from whitepool.pooling.base import Pooling, TokenWeights
+from whitepool.pooling.impact import Impact
 from whitepool.pooling.linear import LinearPooling
 from whitepool.pooling.nonlinear import MaxPooling, ModelPooler
+from whitepool.pooling.prompt import DebiasedPrompt
+from whitepool.pooling.sbert_wk import SbertWk
+from whitepool.pooling.slots import MaskToken, SecondCopy
 from whitepool.pooling.tokens import (
     AttentionDiagonal,
+    ByPosition,
     FirstToken,
     LastToken,
     Uniform,
@@ -62,7 +67,36 @@ class ByTokenId:
     kind: Literal["vocabulary"] = "vocabulary"
 
 
-TokensSpec = First | Last | Even | Diagonal | ByTokenId
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """Weights that grow with the position."""
+
+    kind: Literal["position"] = "position"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mask:
+    """All weight on the one mask token."""
+
+    kind: Literal["mask"] = "mask"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """Equal weights on the second copy of the text in the template."""
+
+    kind: Literal["second_copy"] = "second_copy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perturbed:
+    """The impact of each token by perturbed masking; see `Impact`."""
+
+    kind: Literal["impact"] = "impact"
+    cap: int = 64
+
+
+TokensSpec = First | Last | Even | Diagonal | ByTokenId | Position | Mask | Copy | Perturbed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,15 +124,42 @@ class Pooler:
     activation: Literal["tanh", "none"] = "tanh"
 
 
-PoolingSpec = Linear | Max | Pooler
+@dataclass(frozen=True, kw_only=True)
+class Debiased:
+    """The mask token's vector less that of the template alone."""
 
-HEADS: dict[type, type] = {Linear: LinearPooling, Max: MaxPooling, Pooler: ModelPooler}
+    kind: Literal["debiased_prompt"] = "debiased_prompt"
+    layers: tuple[int | Literal["static"], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fused:
+    """SBERT-WK; see `SbertWk`."""
+
+    kind: Literal["sbert_wk"] = "sbert_wk"
+    start: int
+    window: int
+
+
+PoolingSpec = Linear | Max | Pooler | Debiased | Fused
+
+HEADS: dict[type, type] = {
+    Linear: LinearPooling,
+    Max: MaxPooling,
+    Pooler: ModelPooler,
+    Debiased: DebiasedPrompt,
+    Fused: SbertWk,
+}
 TOKENS: dict[type, type] = {
     First: FirstToken,
     Last: LastToken,
     Even: Uniform,
     Diagonal: AttentionDiagonal,
     ByTokenId: VocabularyWeights,
+    Position: ByPosition,
+    Mask: MaskToken,
+    Copy: SecondCopy,
+    Perturbed: Impact,
 }
 
 

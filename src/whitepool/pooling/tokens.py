@@ -52,6 +52,21 @@ class Uniform:
 
 
 @dataclass(frozen=True)
+class ByPosition:
+    """t / (1 + 2 + … + n) at the t-th of n tokens, for decoders, whose later tokens have seen more.
+
+    Source: Muennighoff 2022, "SGPT: GPT Sentence Embeddings for Semantic Search", equation 2.
+    """
+
+    diagonals: tuple[BlockHead, ...] = ()
+
+    def __call__(self, states: States) -> Tensor:
+        """Weights, (batch, token)."""
+        weights = states.mask.cumsum(1) * states.mask.float()
+        return weights / weights.sum(1, keepdim=True).clamp(min=1)
+
+
+@dataclass(frozen=True)
 class AttentionDiagonal:
     """Ditto: the attention each token pays itself in one head (Chen et al. 2023).
 
