@@ -1,4 +1,4 @@
-"""The command line: python -m benchmarks encode | suite | analyses | scale | profile."""
+"""The command line: python -m benchmarks COMMAND, see --help."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from benchmarks import (
     encode,
     grids,
     machine,
+    memory,
     models,
     peers,
     profile,
     scale,
+    search,
     sentences,
     show,
     suite,
@@ -158,6 +160,53 @@ def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
     return {"sizes": [asdict(size) for size in found]}
 
 
+def run_memory(args: Arguments, work: Path) -> dict[str, Any]:
+    """Peak memory by size of the input."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    sizes = _numbers("--sizes", args.sizes, least=1)
+    layers = _numbers("--layers", args.layers, least=-1000)
+    if args.quick:
+        sizes = [120, 240]
+    if unknown := set(args.commands) - set(memory.COMMANDS):
+        choices = ", ".join(memory.COMMANDS)
+        raise UserError(f"--commands has {', '.join(sorted(unknown))}: choose from {choices}.")
+    found = []
+    for peak in memory.measure(
+        folder,
+        sentences.unique(tasks, None),
+        sizes,
+        work,
+        commands=args.commands,
+        layers=layers,
+        threads=args.threads,
+    ):
+        found.append(peak)
+        show.say(f"{peak.command}, {peak.sentences:,} sentences: {peak.peak:,.0f} MB")
+    show.table(memory.rows(found))
+    return {"peaks": [asdict(peak) for peak in found]}
+
+
+def run_search(args: Arguments, work: Path) -> dict[str, Any]:
+    """A search index by number of dimensions."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    documents, queries = (300, 20) if args.quick else (args.documents, args.queries)
+    # Gold scores of made-up pairs are up to 1.
+    least = 0 if args.quick else search.SIMILAR
+    collection = search.collect(tasks, documents, queries, least)
+    show.say(f"{documents:,} documents, {queries:,} queries")
+    found = search.measure(
+        folder,
+        collection,
+        [8] if args.quick else _numbers("--k", args.k, least=1),
+        work,
+        layers=_numbers("--layers", args.layers, least=-1000),
+        batch_tokens=args.batch_tokens,
+        rounds=args.rounds,
+    )
+    show.table(search.rows(found))
+    return {"documents": documents, "queries": queries, "results": [asdict(r) for r in found]}
+
+
 def _prepare(
     args: Arguments, work: Path, names: Sequence[str] | None = None, *, peers_too: bool = True
 ) -> tuple[tuple[Task, ...], Path, list[peers.Peer]]:
@@ -208,6 +257,8 @@ COMMANDS = {
     "analyses": run_analyses,
     "scale": run_scale,
     "profile": run_profile,
+    "memory": run_memory,
+    "search": run_search,
 }
 
 

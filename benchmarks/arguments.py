@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 import benchmarks
-from benchmarks import analyses, models, peers
+from benchmarks import analyses, memory, models, peers
 from whitepool.batches import BATCH_TOKENS
 from whitepool.precision import DTYPES
 
@@ -60,6 +60,23 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--layers", type=_list, default=["-1"], help="of the mean (default -1)")
     command.add_argument("--bootstrap", type=int, default=1000, help="resamples (default 1000)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
+
+    command = commands.add_parser(
+        "memory", parents=[common], help="peak memory of encode and train as their input grows"
+    )
+    sizes = "20000,200000"
+    command.add_argument("--sizes", type=_list, default=_list(sizes), help=f"default {sizes}")
+    command.add_argument("--layers", type=_list, default=["1"], help="of the mean (default 1)")
+    names = ",".join(memory.COMMANDS)
+    command.add_argument("--commands", type=_list, default=_list(names), help=f"default {names}")
+
+    command = commands.add_parser(
+        "search", parents=[common], help="a search index over whitened vectors, by dimensions"
+    )
+    command.add_argument("--documents", type=_positive, default=100_000, help="default 100,000")
+    command.add_argument("--queries", type=_positive, default=1000, help="default 1,000")
+    command.add_argument("--k", type=_list, default=["64"], help="beside all (default 64)")
+    command.add_argument("--layers", type=_list, default=["-1"], help="of the mean (default -1)")
 
     command = commands.add_parser("profile", parents=[common], help="where the time goes")
     command.add_argument("--sentences", type=_positive, help="how many (default 1500)")

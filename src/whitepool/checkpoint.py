@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 
 from whitepool import attention
 from whitepool.errors import UserError
+from whitepool.online import hub_answers
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     options: dict[str, Any] = {"trust_remote_code": False}
     if folder is None:
         _check_hub_id(str(source))
-        options["revision"] = revision
+        options |= {"revision": revision, "local_files_only": not hub_answers()}
     elif not (folder / "config.json").exists() and (gguf := sorted(folder.glob("*.gguf"))):
         _need_gguf()
         options["gguf_file"] = gguf[0].name
@@ -77,11 +78,12 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         if isinstance(error, UserError):
             raise
-        remedy = (
-            "check that the folder is complete, with config.json, weights and tokenizer"
-            if folder
-            else "check the name, or give model.path=FOLDER with a copy of the model"
-        )
+        if folder:
+            remedy = "check that the folder is complete, with config.json, weights and tokenizer"
+        elif options["local_files_only"]:
+            remedy = "the hub does not answer, so go online or give model.path=FOLDER with a copy"
+        else:
+            remedy = "check the name, or give model.path=FOLDER with a copy of the model"
         raise UserError(
             f"model {source} cannot be loaded ({_first_line(error)}): {remedy}."
         ) from error
@@ -89,7 +91,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         model=model.eval().requires_grad_(False),
         tokenizer=tokenizer,
         missing=missing,
-        length_limit=_length_limit(name, folder, revision),
+        length_limit=_length_limit(name, folder, options),
         provenance={
             "id": str(source) if folder is None else folder.name,
             "revision": None if folder else getattr(model.config, "_commit_hash", None) or revision,
@@ -160,7 +162,8 @@ def _has_safetensors(name: str, folder: Path | None, options: dict[str, Any]) ->
         return any((folder / file).exists() for file in files)
     from transformers.utils import has_file
 
-    return any(has_file(name, file, revision=options["revision"]) for file in files)
+    where = {key: options[key] for key in ("revision", "local_files_only")}
+    return any(has_file(name, file, **where) for file in files)
 
 
 def _allow_pickle(name: str) -> None:
@@ -182,7 +185,7 @@ def _transformer_folder(folder: Path) -> Path:
     return folder
 
 
-def _length_limit(name: str, folder: Path | None, revision: str | None) -> int | None:
+def _length_limit(name: str, folder: Path | None, options: dict[str, Any]) -> int | None:
     file = "sentence_bert_config.json"
     if folder is not None:
         path = folder / file
@@ -192,7 +195,8 @@ def _length_limit(name: str, folder: Path | None, revision: str | None) -> int |
         found = cached_file(
             name,
             file,
-            revision=revision,
+            revision=options["revision"],
+            local_files_only=options["local_files_only"],
             _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,
         )

@@ -64,7 +64,10 @@ def load_moments(path: Path) -> tuple[Moments, dict[str, Any]]:
             if content["kind"] != "moments":
                 raise KeyError("kind")
             if content["schema"] != SCHEMA:
-                raise UserError(f"{path} has schema {content['schema']}, this reads {SCHEMA}.")
+                raise UserError(
+                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: install "
+                    "a newer one, or make the file again."
+                )
             count, mean, scatter = (file.get_tensor(k) for k in ("count", "mean", "scatter"))
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
         raise UserError(f"{path} is not a moments file of whitepool ({error}).") from error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from whitepool.data import hub
 from whitepool.data.corpus import Corpus
 from whitepool.data.hub_corpus import MULTI_NLI, SNLI, hub_texts, nli
 from whitepool.errors import UserError
@@ -42,6 +43,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", listed)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    monkeypatch.setattr(hub, "ask_hub", lambda: None)
     return tmp_path
 
 

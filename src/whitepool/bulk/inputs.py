@@ -36,7 +36,7 @@ def open_encoder(config: DictConfig) -> tuple[Encoder, dict[str, Any]]:
     if config.whitening.name != "off":
         raise UserError(
             f"whitening={config.whitening.name} has to be fitted before: fit it with "
-            "python train.py output=FOLDER, then encode with recipe=FOLDER."
+            "whitepool train output=FOLDER, then encode with recipe=FOLDER."
         )
     device = _device(config)
     given = _overridden()
@@ -71,7 +71,7 @@ def _of_groups(
     if is_estimated(pooling):
         raise UserError(
             f"pooling={config.pooling.name} weighs tokens by a corpus, which has to be counted "
-            "before: count it with python train.py output=FOLDER, then encode with recipe=FOLDER."
+            "before: count it with whitepool train output=FOLDER, then encode with recipe=FOLDER."
         )
     arguments = {str(key): value for key, value in config.model.items() if key != "ditto"}
     plm = FrozenPLM.from_pretrained(dtype=dtype or "float32", **arguments)

@@ -18,6 +18,7 @@ from whitepool.data import pairs_file, text
 from whitepool.data.counts import HUB_COUNTS, check_count, subsets
 from whitepool.data.pairs import PairSet
 from whitepool.errors import UserError
+from whitepool.online import ask_hub
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +149,7 @@ def download(
         names = split_files(_cached(repo, revision, split), split, folder) if revision else []
         if not names:
             log.info("fetching the %s split of %s from the Hugging Face hub", split, repo)
+            ask_hub()
             listed = HfApi().list_repo_files(repo, repo_type="dataset", revision=revision)
             names = split_files(listed, split, folder)
         paths = [

@@ -75,7 +75,10 @@ def load_maps(path: Path) -> tuple[dict[str, Affine], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             content = json.loads((file.metadata() or {})["whitepool"])
             if content["schema"] != SCHEMA:
-                raise UserError(f"{path} has schema {content['schema']}, this reads {SCHEMA}.")
+                raise UserError(
+                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: "
+                    "install a newer one, or make the file again."
+                )
             maps = {
                 name: Affine(
                     file.get_tensor(f"{name}/mean"), file.get_tensor(f"{name}/basis"), **fit
