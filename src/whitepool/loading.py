@@ -11,6 +11,7 @@ import torch
 from whitepool.assets import MODELS
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.export.layout import exported_recipe, is_export
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.named import named
@@ -43,7 +44,7 @@ def load(
 
     Args:
         path_or_model: looked at in this order. A recipe brings all its settings with it, so that
-            only dtype and device may be given beside it.
+            only dtype and device may be given beside it. An export counts as its recipe.
         pooling: ``avg`` (the default), ``cls``, ``first_last``, ``ditto`` … or a head object.
         whitening: ``pca``, to be fitted with `Encoder.fit`; None for none.
         k: directions that whitening keeps; None for all with variance.
@@ -71,7 +72,7 @@ def load(
     place = torch.device(device) if device is not None else _best_device()
     own = None if dtype is None else _model_dtype(dtype, place)
     folder = Path(path_or_model).expanduser()
-    if is_recipe(folder):
+    if is_recipe(folder) or is_export(folder):
         given = {
             "pooling": pooling,
             "whitening": whitening,
@@ -86,7 +87,8 @@ def load(
             "revision": revision,
         }
         _refuse(folder, given)
-        return Encoder.from_recipe(Recipe.load(folder), dtype=own, device=place)
+        recipe = exported_recipe(folder) if is_export(folder) else Recipe.load(folder)
+        return Encoder.from_recipe(recipe, dtype=own, device=place)
 
     post = _post(whitening, k)
     pool = _head(pooling, layers, block, head)

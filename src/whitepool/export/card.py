@@ -9,8 +9,7 @@ import yaml
 from whitepool.assets import HUB_IDS
 from whitepool.pooling.spec import ByTokenId, Diagonal, Even, First, Last, Linear, Max, PoolingSpec
 from whitepool.recipe import SLOT, ModelSpec, Recipe
-
-SCORE = "spearman_"  # of a key of a recipe's provenance, followed by the task
+from whitepool.recipe_scores import MADE, PROTOCOL, SCORE, SCORED
 
 TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "whitepool"]
 
@@ -26,9 +25,9 @@ OWN = """    import whitepool  # pip install "whitepool[sentence-transformers]"
     model = whitepool.sentence_transformer("{name}")
     vectors = model.encode(["a dog runs", "a cat eats"])  # (2, {dim})
 
-The result is a SentenceTransformer. It uses a module of whitepool, since sentence-transformers' own \
-modules cannot express this recipe: {reason}. Without whitepool's function sentence-transformers asks \
-for its consent to code from another package: `SentenceTransformer("{name}", trust_remote_code=True)`."""
+The result is a SentenceTransformer with a module of whitepool, since sentence-transformers' own
+modules cannot express this recipe: {reason}. Where whitepool is installed,
+`SentenceTransformer("{name}", trust_remote_code=True)` gives the same."""
 
 
 def card(recipe: Recipe, dim: int, reason: str | None, name: str) -> str:
@@ -43,9 +42,9 @@ def card(recipe: Recipe, dim: int, reason: str | None, name: str) -> str:
     form = PLAIN if reason is None else OWN
     parts = [
         f"# {name}",
-        f"Sentence embeddings of {dim} dimensions from the frozen model {_base(recipe.model)}, made "
-        "with whitepool: no labels, no fine-tuning. The weights are those of that model, whose "
-        "licence applies.",
+        f"Sentence embeddings of {dim} dimensions from the frozen model {_base(recipe.model)}, "
+        "made with whitepool: no labels, no fine-tuning. The weights are those of that model, "
+        "whose licence applies.",
         "## Use",
         form.format(name=name, dim=dim, reason=reason),
         "## What it does",
@@ -134,16 +133,15 @@ def _scores(recipe: Recipe) -> list[str]:
     if not found:
         return []
     rows = [f"| {task} | {float(value):.2f} |" for task, value in found.items()]
-    protocol = recipe.provenance.get("protocol", "")
     return [
         "## Scores",
-        f"Spearman x100 under the protocol {protocol}, of the vectors as they are exported.",
+        f"Under the protocol {recipe.provenance[PROTOCOL]}.",
         "\n".join(["| task | Spearman x100 |", "|---|---|", *rows]),
     ]
 
 
 def _command(recipe: Recipe) -> list[str]:
-    command = recipe.provenance.get("command")
-    made = [f"    {command}\n"] if command else []
+    commands = [str(recipe.provenance[key]) for key in (MADE, SCORED) if key in recipe.provenance]
+    made = ["\n".join(f"    {command}" for command in commands)] if commands else []
     versions = ", ".join(f"{name} {version}" for name, version in recipe.versions.items())
     return ["## Made with", *made, f"{versions}."]

@@ -22,7 +22,7 @@ from typing import Any
 from whitepool import recipe_folder
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
-from whitepool.recipe import Recipe
+from whitepool.recipe import ModelSpec, Recipe
 from whitepool.tokenizing import pad_id
 
 RECIPE = "recipe"
@@ -45,8 +45,8 @@ def exported_recipe(folder: Path) -> Recipe:
     """
     recipe = Recipe.load(folder / RECIPE)
     place = str(folder.expanduser().resolve())
-    sources = {"id": None, "revision": None, "asset": None, "sha256": None}
-    return replace(recipe, model=replace(recipe.model, path=place, **sources))
+    own = ModelSpec(recipe.model.name, dtype=recipe.model.dtype, path=place)
+    return replace(recipe, model=own)
 
 
 def need_sentence_transformers() -> None:

@@ -25,7 +25,7 @@ from whitepool.texts import checked
 from whitepool.vectors import mean_of_pieces, pool
 
 
-class RecipeModule(InputModule):  # type: ignore[misc]
+class RecipeModule(InputModule):
     """Texts to the vectors of a recipe, as the first and only module of a SentenceTransformer.
 
     Args:

@@ -24,11 +24,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+def check_export(folder: Path, *, overwrite: bool) -> Path:
+    """See that an export may go there, before any work is done; returns its absolute path.
+
+    Raises:
+        UserError: see `whitepool.Encoder.export`.
+    """
+    need_sentence_transformers()
+    folder = folder.expanduser().absolute()
+    check_target(folder, overwrite=overwrite)
+    return folder
+
+
 def export(encoder: Encoder, folder: Path, *, overwrite: bool = False) -> Path:
     """See `whitepool.Encoder.export`."""
-    folder = folder.expanduser().absolute()
-    need_sentence_transformers()
-    check_target(folder, overwrite=overwrite)
+    folder = check_export(folder, overwrite=overwrite)
     recipe = encoder.recipe()
     if encoder.pooled.plm.provenance["dtype"] != recipe.model.dtype:
         encoder = type(encoder).from_recipe(recipe, device=encoder.device)
