@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from whitepool import recipe_folder
+from whitepool import whole_folder
 from whitepool.errors import UserError
 from whitepool.maps import RemoveCommon, RemoveTop, Soft, Tempered
 from whitepool.maps.names import POST_PROCESSES
@@ -286,7 +286,7 @@ def test_the_old_recipe_survives_a_failure(
         if moment == "write":
             patch.setattr("safetensors.torch.save_file", full)
         elif moment == "sync":
-            patch.setattr(recipe_folder, "_sync", full)
+            patch.setattr(whole_folder, "_sync", full)
         else:
             patch.setattr(Path, "rename", stumble)
         with pytest.raises(UserError, match=r"cannot be written to .*recipe: "):

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from whitepool.encoder import Encoder
     from whitepool.errors import UserError
+    from whitepool.export.opening import sentence_transformer
     from whitepool.loading import load
     from whitepool.recipe import Recipe
 
     __version__: str
 
-__all__ = ["Encoder", "Recipe", "UserError", "__version__", "load"]
+__all__ = ["Encoder", "Recipe", "UserError", "__version__", "load", "sentence_transformer"]
 
 _HOMES = {
     "Encoder": "whitepool.encoder",
     "Recipe": "whitepool.recipe",
     "UserError": "whitepool.errors",
     "load": "whitepool.loading",
+    "sentence_transformer": "whitepool.export.opening",
 }
 
 

@@ -81,6 +81,11 @@ _ASSETS = (
 )
 ASSETS = {asset.name: asset for asset in _ASSETS}
 MODELS = tuple(name for name in ASSETS if name != "stsb")
+HUB_IDS = {  # what the models are called where they come from
+    "all_minilm": "sentence-transformers/all-MiniLM-L6-v2",
+    "all_mpnet": "sentence-transformers/all-mpnet-base-v2",
+    "gemma": "google/gemma-3-270m",
+}
 
 
 def fetch(name: str) -> Path:

@@ -109,9 +109,12 @@ def _load_model(
 
     config = AutoConfig.from_pretrained(name, **options)
     text_encoders = AutoModelForTextEncoding._model_mapping
+    encoder = text_encoders.get(type(config), None)
+    # An encoder that was saved without its decoder is no encoder-decoder by its configuration.
+    saved_alone = encoder is not None and config.architectures == [encoder.__name__]
     loader: Any = (
         AutoModelForTextEncoding
-        if config.is_encoder_decoder and type(config) in text_encoders
+        if encoder is not None and (config.is_encoder_decoder or saved_alone)
         else AutoModel
     )
     weights_format = "gguf" if "gguf_file" in options else "safetensors"

@@ -1,19 +1,14 @@
-"""The encoder of the Python API: texts in, vectors out.
-
-z = post(pooling(model(tokens(template(prompt + text)))))
-"""
+"""The encoder of the Python API: made, fitted, used, saved, exported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, overload
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
@@ -24,17 +19,14 @@ from whitepool.recipe import SLOT, LongText, ModelSpec, PostSpec, Prompts, Recip
 from whitepool.recipe_model import describe_post, open_model
 from whitepool.similarity import cosine_matrix, cosine_rows
 from whitepool.streams import moments_of, moments_of_words
-from whitepool.texts import checked, prompt_of
-from whitepool.tokenizing import Tokenized
+from whitepool.text_encoder import Floats, TextEncoder
+from whitepool.texts import prompt_of
 from whitepool.vectors import PooledTexts
 from whitepool.whitening import Affine, PostProcess
 from whitepool.words import check_words, of_words
 
-Floats = NDArray[np.float32]
-WINDOW = 8192  # vectors mapped at a time, which bounds memory
 
-
-class Encoder:
+class Encoder(TextEncoder):
     """A frozen model, a head, and a map fitted on sentences: texts in, vectors out.
 
     Made by `whitepool.load`, or by `from_recipe`. Encoding only reads from the object, so several
@@ -51,6 +43,7 @@ class Encoder:
         template: a text with the slot ``{text}``, put around every prompt and text.
         long_text: what is done with texts over ``max_length``; see `encode`.
         full_stop: whether a text without a full stop at its end gets one.
+        provenance: plain values that a recipe keeps of what has been fitted.
 
     Attributes:
         pooled: texts to vectors before the map: model, head, template and length.
@@ -79,35 +72,37 @@ class Encoder:
         template: str = SLOT,
         long_text: LongText = "truncate",
         full_stop: bool = False,
+        provenance: Mapping[str, Scalar] | None = None,
     ) -> None:
         check_words(post, pooling)
         length = plm.max_length if max_length is None else plm.check_length(max_length)
-        self.pooled = PooledTexts(plm, pooling, length, template, long_text, full_stop)
-        self.prompts = prompts or Prompts()
+        pooled = PooledTexts(plm, pooling, length, template, long_text, full_stop)
+        super().__init__(pooled, prompts or Prompts(), post, fitted)
         self._model = model
-        self._post = post
-        self._fitted = fitted
-        if fitted is not None and len(fitted[1].mean) != self.pooled.dim:
-            raise UserError(
-                f"the fitted map takes {len(fitted[1].mean)} dimensions and the vectors of model "
-                f"{plm.name} have {self.pooled.dim}."
-            )
+        self._provenance = dict(provenance or {})
 
     @classmethod
     def from_recipe(
-        cls, recipe: Recipe, *, dtype: str | None = None, device: str | torch.device = "cpu"
+        cls,
+        recipe: Recipe,
+        *,
+        plm: FrozenPLM | None = None,
+        dtype: str | None = None,
+        device: str | torch.device = "cpu",
     ) -> Encoder:
         """The encoder of a recipe.
 
         Args:
             recipe: from `Recipe.load`.
+            plm: the recipe's model, if it is loaded already; it stays where it is.
             dtype: number type of the model's weights; the recipe's by default.
             device: where the model runs.
 
         Raises:
             UserError: the model is not there, or not the recipe's.
         """
-        plm = open_model(recipe.model, max_length=recipe.max_length, dtype=dtype).to(device)
+        if plm is None:
+            plm = open_model(recipe.model, max_length=recipe.max_length, dtype=dtype).to(device)
         affine = recipe.affine
         fitted = None if recipe.post is None or affine is None else (recipe.post, affine)
         return cls(
@@ -116,175 +111,13 @@ class Encoder:
             model=recipe.model,
             post=recipe.post.build() if recipe.post else None,
             fitted=fitted,
+            max_length=recipe.max_length,
             prompts=recipe.prompts,
             template=recipe.template,
             long_text=recipe.long_text,
             full_stop=recipe.full_stop,
+            provenance=recipe.provenance,
         )
-
-    @property
-    def dimension(self) -> int:
-        """Dimensions k of the vectors that `encode` gives.
-
-        Raises:
-            UserError: a map is to be fitted and has not been.
-        """
-        affine = self._affine()
-        return self.pooled.dim if affine is None else affine.basis.shape[1]
-
-    def get_embedding_dimension(self) -> int:
-        """`dimension`, by the name that sentence-transformers has for it."""
-        return self.dimension
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return self.pooled.plm.device
-
-    @property
-    def max_length(self) -> int:
-        """Tokens per text, special ones included."""
-        return self.pooled.max_length
-
-    def tokenize(self, sentences: Sequence[str]) -> Tokenized:
-        """Token ids of each text as `encode` takes it without a prompt, and which texts are cut.
-
-        Example:
-            >>> import whitepool
-            >>> encoder = whitepool.load("all_minilm", max_length=4)
-            >>> encoder.tokenize(["a dog", "a dog runs in the park"]).truncated
-            [False, True]
-        """
-        return self.pooled.tokenize(list(checked(sentences)))
-
-    @overload
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        batch_tokens: int | None = ...,
-        progress: bool | None = ...,
-        normalize: bool = ...,
-        convert_to_tensor: Literal[False] = ...,
-        prompt: str | None = ...,
-        prompt_name: str | None = ...,
-        truncate_dim: int | None = ...,
-        long_text: LongText | None = ...,
-    ) -> Floats: ...
-
-    @overload
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        batch_tokens: int | None = ...,
-        progress: bool | None = ...,
-        normalize: bool = ...,
-        convert_to_tensor: Literal[True],
-        prompt: str | None = ...,
-        prompt_name: str | None = ...,
-        truncate_dim: int | None = ...,
-        long_text: LongText | None = ...,
-    ) -> Tensor: ...
-
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        batch_tokens: int | None = None,
-        progress: bool | None = None,
-        normalize: bool = False,
-        convert_to_tensor: bool = False,
-        prompt: str | None = None,
-        prompt_name: str | None = None,
-        truncate_dim: int | None = None,
-        long_text: LongText | None = None,
-    ) -> Floats | Tensor:
-        """Vectors of texts, in their order; equal texts are encoded once.
-
-        Args:
-            sentences: texts, or one text.
-            batch_tokens: most tokens of a batch; results do not depend on it beyond rounding.
-            progress: a bar on stderr; None shows it in a terminal after two seconds.
-            normalize: scale vectors to length 1, blank texts aside.
-            convert_to_tensor: give a tensor on the model's device instead of an array.
-            prompt: put before each text.
-            prompt_name: ``query`` or ``document``, for the prompts the encoder has.
-            truncate_dim: keep the first so many dimensions.
-            long_text: texts over ``max_length`` are cut (``truncate``), refused (``error``), or
-                encoded in pieces whose mean is taken, weighted by their tokens (``chunk_mean``).
-
-        Returns:
-            (n, k) float32 for n texts, (k,) for one; zero for a blank text.
-
-        Raises:
-            UserError: something that is not a text, an option out of range, a map not yet fitted.
-
-        Example:
-            >>> import whitepool
-            >>> encoder = whitepool.load("all_minilm")
-            >>> encoder.encode("a dog runs").shape
-            (384,)
-            >>> encoder.encode(["a dog runs", ""], normalize=True, truncate_dim=64).shape
-            (2, 64)
-        """
-        texts = [sentences] if isinstance(sentences, str) else list(checked(sentences))
-        with progress_bar(progress, len(set(texts))) as bar:
-            x = self.vectors_of(
-                texts,
-                batch_tokens=batch_tokens,
-                normalize=normalize,
-                prompt=prompt,
-                prompt_name=prompt_name,
-                truncate_dim=truncate_dim,
-                long_text=long_text,
-                done=bar.advance,
-            )
-        x = x[0] if isinstance(sentences, str) else x
-        return torch.from_numpy(x).to(self.device) if convert_to_tensor else x
-
-    def vectors_of(
-        self,
-        texts: Sequence[str],
-        *,
-        batch_tokens: int | None = None,
-        normalize: bool = False,
-        prompt: str | None = None,
-        prompt_name: str | None = None,
-        truncate_dim: int | None = None,
-        long_text: LongText | None = None,
-        done: Callable[[int], None] | None = None,
-        shortened: Callable[[int], None] | None = None,
-    ) -> Floats:
-        """What `encode` gives, (n, k), for callers with a progress bar of their own.
-
-        Args:
-            texts: what to encode; the settings are those of `encode`.
-            done: told how many distinct token sequences each batch had.
-            shortened: told how many distinct texts are cut, in place of a word in the log.
-
-        Raises:
-            UserError: see `encode`.
-        """
-        dim = self.dimension
-        if truncate_dim is not None and not 1 <= truncate_dim <= dim:
-            raise UserError(f"truncate_dim is {truncate_dim}: give 1 to {dim}.")
-        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        raw, blank = self.pooled(
-            list(place),
-            prompt=prompt_of(asdict(self.prompts), prompt, prompt_name),
-            long_text=long_text,
-            batch_tokens=batch_tokens,
-            done=done,
-            shortened=shortened,
-        )
-        x = self._mapped(raw)
-        x[blank] = 0.0
-        x = x[:, :truncate_dim]
-        if normalize:
-            norm = np.linalg.norm(x, axis=1, keepdims=True)
-            x = (x / np.where(norm > 0, norm, 1.0)).astype(np.float32)
-        return x[np.array([place[text] for text in texts], dtype=np.intp)]
 
     def encode_query(
         self,
@@ -383,6 +216,7 @@ class Encoder:
         affine = self._post.fit(moments)
         words = description or f"{moments.count:,.0f} sentences given to Encoder.fit"
         self._fitted = describe_post(self._post, affine, words), affine
+        self._provenance = {}
         return self
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
@@ -407,7 +241,7 @@ class Encoder:
         """What the encoder does, to be saved.
 
         Args:
-            provenance: plain values to keep with it.
+            provenance: plain values to keep with it, beside those it has.
 
         Raises:
             UserError: a map is to be fitted and has not been, or the head has no name in recipes.
@@ -428,7 +262,7 @@ class Encoder:
             template=self.pooled.template,
             full_stop=self.pooled.full_stop,
             long_text=self.pooled.long_text,
-            provenance=dict(provenance or {}),
+            provenance={**self._provenance, **(provenance or {})},
             versions=versions(),
             arrays=arrays,
         )
@@ -446,16 +280,29 @@ class Encoder:
         """
         return self.recipe().save(path)
 
-    def _affine(self) -> Affine | None:
-        if self._post is not None and self._fitted is None:
-            raise UserError("the whitening is not fitted yet: call fit(sentences) first.")
-        return None if self._fitted is None else self._fitted[1]
+    def export(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write a folder for sentence-transformers, with model and all; returns the folder.
 
-    def _mapped(self, raw: Floats) -> Floats:
-        """Vectors after the map, (text, k)."""
-        affine = self._affine()
-        if affine is None:
-            return raw
-        starts = range(0, max(len(raw), 1), WINDOW)
-        parts = [affine(torch.from_numpy(raw[i : i + WINDOW])).numpy() for i in starts]
-        return np.concatenate(parts)
+        ``SentenceTransformer(folder)`` loads it where sentence-transformers' own modules can do
+        what the encoder does; else `whitepool.sentence_transformer` does. The log and the model
+        card say which. The folder is read back and its vectors compared before it is in place.
+
+        Args:
+            folder: a new or empty one.
+            overwrite: replace an export that is there.
+
+        Raises:
+            UserError: see `recipe`; something else is there; sentence-transformers is not
+                installed, or does not give these vectors.
+
+        Example:
+            >>> import tempfile, whitepool
+            >>> encoder = whitepool.load("all_minilm")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model = whitepool.sentence_transformer(encoder.export(f"{folder}/export"))
+            >>> model.encode(["a dog runs", "a cat eats"]).shape
+            (2, 384)
+        """
+        from whitepool.export.writing import export
+
+        return export(self, Path(folder), overwrite=overwrite)

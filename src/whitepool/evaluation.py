@@ -19,8 +19,9 @@ from whitepool.errors import UserError
 from whitepool.fit import Fit, provenance_of
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
-from whitepool.recipe import Recipe
-from whitepool.recipe_run import follow, recipe_of
+from whitepool.recipe import Recipe, Scalar
+from whitepool.recipe_run import command_line, follow, recipe_of
+from whitepool.recipe_scores import MADE, score_values, with_scores
 from whitepool.reuse import Store
 from whitepool.tracking import tracked
 from whitepool.whitening import Affine, save_maps
@@ -113,8 +114,11 @@ def score_recipe(
     )
     if maps is not None and recipe is None:
         save_maps(output / "whitening.safetensors", maps, run.provenance())
+    values = score_values(result, protocol, "raw" if maps is None else "post")
     if recipe is None:
-        leave_recipe(output / "recipe", config, inputs, maps, corpus_fit)
+        leave_recipe(output / "recipe", config, inputs, maps, corpus_fit, values)
+    else:
+        with_scores(recipe, values, command_line()).save(output / "recipe")
     run.write(output)
     if logger:
         logger.log_metrics(run.metrics())
@@ -130,6 +134,7 @@ def leave_recipe(
     inputs: Inputs,
     maps: Mapping[str, Affine] | None,
     corpus_fit: Fit | None,
+    values: Mapping[str, Scalar],
 ) -> None:
     """Write the recipe of a run, where it is one: a single map or none, parts that have a name."""
     if maps is not None and len(maps) > 1:
@@ -138,6 +143,8 @@ def leave_recipe(
     name, affine = next(iter(maps.items())) if maps else ("", None)
     counted = [inputs.token_corpus] if inputs.token_corpus else []
     corpora = corpus_fit.corpora if corpus_fit else counted
+    command = command_line()
+    made = {MADE: command} if command else {}
     try:
         recipe = recipe_of(
             config,
@@ -149,7 +156,7 @@ def leave_recipe(
             fit=corpus_fit.words
             if corpus_fit
             else f"{name}: {inputs.protocol.describe_fit(inputs.table)}",
-            provenance=provenance_of(corpora),
+            provenance={**provenance_of(corpora), **made, **values},
             frame=inputs.frame,
         )
     except UserError as error:

@@ -11,6 +11,7 @@ import torch
 from whitepool.assets import MODELS
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.export.layout import exported_recipe, is_export
 from whitepool.framing import Frame, check_frame
 from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.plm import FrozenPLM
@@ -46,7 +47,7 @@ def load(
 
     Args:
         path_or_model: looked at in this order. A recipe brings all its settings with it, so that
-            only dtype and device may be given beside it.
+            only dtype and device may be given beside it. An export counts as its recipe.
         pooling: ``avg`` (the default), ``cls``, ``first_last``, ``ditto`` … or a head object.
         whitening: ``pca`` or another name in `whitepool.maps.names`, or a step object with options
             of its own, to be fitted with `Encoder.fit`; None for none.
@@ -76,7 +77,7 @@ def load(
     place = torch.device(device) if device is not None else _best_device()
     own = None if dtype is None else _model_dtype(dtype, place)
     folder = Path(path_or_model).expanduser()
-    if is_recipe(folder):
+    if is_recipe(folder) or is_export(folder):
         given = {
             "pooling": pooling,
             "whitening": whitening,
@@ -92,7 +93,8 @@ def load(
             "revision": revision,
         }
         _refuse(folder, given)
-        return Encoder.from_recipe(Recipe.load(folder), dtype=own, device=place)
+        recipe = exported_recipe(folder) if is_export(folder) else Recipe.load(folder)
+        return Encoder.from_recipe(recipe, dtype=own, device=place)
 
     post = _post(whitening, k)
     pool = _head(pooling, layers, block, head)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ from torch import Tensor
 from whitepool.errors import UserError
 from whitepool.recipe import SCHEMA, Recipe
 from whitepool.schema import parse, plain, read
+from whitepool.whole_folder import whole_folder
 
 YAML = "recipe.yaml"
 WEIGHTS = "weights.safetensors"
@@ -30,16 +28,8 @@ def save(recipe: Recipe, folder: Path) -> Path:
     """See `Recipe.save`."""
     folder = folder.expanduser().absolute()
     check_target(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
-        try:
-            _write(recipe, fresh)
-            _put(fresh, folder)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    except OSError as error:
-        raise UserError(f"the recipe cannot be written to {folder}: {error.strerror}.") from error
+    with whole_folder(folder, "the recipe") as fresh:
+        write(recipe, fresh)
     return folder
 
 
@@ -56,7 +46,8 @@ def check_target(folder: Path) -> None:
         raise UserError(f"{folder} is a recipe, but {extra[0]} beside it would be lost: move it.")
 
 
-def _write(recipe: Recipe, folder: Path) -> None:
+def write(recipe: Recipe, folder: Path) -> None:
+    """Write the files of a recipe into a folder that is there."""
     from safetensors.torch import save_file
 
     content = plain(recipe)
@@ -66,41 +57,6 @@ def _write(recipe: Recipe, folder: Path) -> None:
     if recipe.arrays:
         arrays = {name: array.contiguous() for name, array in recipe.arrays.items()}
         save_file(arrays, folder / WEIGHTS)
-    folder.chmod(0o777 & ~_umask())
-    for path in (*folder.iterdir(), folder):
-        _sync(path)
-
-
-def _put(fresh: Path, folder: Path) -> None:
-    """Make ``fresh`` be ``folder``, putting an older one back if that fails."""
-    old = fresh.with_name(fresh.name.replace(".new-", ".old-"))
-    if folder.exists():
-        folder.rename(old)
-    try:
-        fresh.rename(folder)
-    except BaseException:
-        if old.exists():
-            old.rename(folder)
-        raise
-    _sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    """Have the system write a file or folder to disk."""
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def load(folder: Path) -> Recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,13 @@ def open_recipe_model(config: DictConfig, recipe: Recipe) -> FrozenPLM:
 
 def _overrides() -> list[str]:
     return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
+def command_line() -> str | None:
+    """The command that runs, as a shell takes it; None outside Hydra."""
+    if not HydraConfig.initialized():
+        return None
+    return shlex.join(["python", f"{HydraConfig.get().job.name}.py", *_overrides()])
 
 
 def head_identity(recipe: Recipe) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from whitepool import fit_report
 from whitepool.corpus_pass import step_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
+from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.export.writing import check_export
 from whitepool.fit import fit_moments, provenance_of
 from whitepool.head_choice import wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
@@ -30,7 +32,8 @@ from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
 from whitepool.recipe_folder import check_target
-from whitepool.recipe_run import recipe_of
+from whitepool.recipe_run import command_line, recipe_of
+from whitepool.recipe_scores import MADE
 from whitepool.report import versions
 from whitepool.schema import plain
 from whitepool.states import resolve_layer
@@ -60,8 +63,7 @@ def train(config: DictConfig) -> float:
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
-    target = Path(config.output or folder / "recipe").expanduser()
-    check_target(target)
+    target, exported = _targets(config, folder)
     resume_from = (
         [config.resume_from] if isinstance(config.resume_from, str) else config.resume_from
     )
@@ -112,6 +114,7 @@ def train(config: DictConfig) -> float:
             provenance={
                 **provenance_of(fit.corpora if fit else [counted] if counted else []),
                 **({"head_chosen_on": choice.dev_set, "head_dev": choice.score} if choice else {}),
+                **({MADE: command} if (command := command_line()) else {}),
             },
             frame=frame,
         )
@@ -121,9 +124,20 @@ def train(config: DictConfig) -> float:
             logger.log_metrics(fit.metrics())
             logger.save()
         fit_report.show(recipe, fit, target, folder)
+        if exported is not None:
+            Encoder.from_recipe(recipe, plm=plm).export(exported, overwrite=config.overwrite)
     if fit is not None:
         return fit.spectrum.count
     return float(counted["texts"]) if counted is not None else 0.0
+
+
+def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:
+    """Where the recipe goes, and the export if there is to be one."""
+    target = Path(config.output or folder / "recipe").expanduser()
+    check_target(target)
+    if config.export is None:
+        return target, None
+    return target, check_export(Path(config.export), overwrite=config.overwrite)
 
 
 def _post_process(config: DictConfig) -> PostProcess | None:

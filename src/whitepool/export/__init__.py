@@ -1,0 +1,1 @@
+"""Encoders as folders of sentence-transformers."""
