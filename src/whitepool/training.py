@@ -7,10 +7,11 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool import fit_report
@@ -18,10 +19,12 @@ from whitepool.corpus_pass import corpus_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
+from whitepool.figures import files
 from whitepool.fit import fit_moments, provenance_of
-from whitepool.head_choice import wants_choice, with_chosen_head
+from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
+from whitepool.moments import Moments
 from whitepool.moments_file import merged, save_moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
@@ -49,10 +52,7 @@ def train(config: DictConfig) -> float:
     Raises:
         UserError: something cannot be loaded, the parts do not go together, or nothing to fit on.
     """
-    quiet_libraries()
-    folder = Path(config.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    folder = _begin(config)
     target = Path(config.output or folder / "recipe").expanduser()
     check_target(target)
     resume_from = (
@@ -77,7 +77,7 @@ def train(config: DictConfig) -> float:
         spec, token_weights = describe(pooling)
         vectors = identity(plm, spec, token_weights, length)
 
-        fit = None
+        fit = moments = None
         if post is not None:
             moments, corpora = merged(resumed, vectors) if resumed else (None, [])
             seconds = 0.0
@@ -109,7 +109,47 @@ def train(config: DictConfig) -> float:
             logger.log_metrics(fit.metrics())
             logger.save()
         fit_report.show(recipe, fit, target, folder)
+        _draw(config, recipe.model.name, moments, choice, folder, logger)
     return fit.spectrum.count if fit else float("nan")
+
+
+def _begin(config: DictConfig) -> Path:
+    """The run folder, with the configuration in it."""
+    quiet_libraries()
+    files.wanted(config)
+    folder = Path(config.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    return folder
+
+
+def _draw(
+    config: DictConfig,
+    model: str,
+    moments: Moments | None,
+    choice: HeadChoice | None,
+    folder: Path,
+    logger: Logger | Literal[False],
+) -> None:
+    """Leave figures of the spectrum, and of the heads that were chosen from."""
+
+    def drawings() -> files.Drawings:
+        from whitepool.figures import of_grids, of_run
+        from whitepool.figures.spectrum import spectrum
+
+        head, found = config.pooling.name, {}
+        if moments is not None:
+            of = {"corpus": of_run.of_moments(moments)}
+            found["spectrum"] = lambda: spectrum(of, f"{model}, {head}")
+        if choice is not None:
+            task = choice.dev_set.split()[0]
+            found |= of_grids.drawings(
+                choice.tables, task=task, aggregate="all", model=model, pooling=head
+            )
+        return found
+
+    if files.wanted(config):
+        files.save(drawings, folder, logger)
 
 
 def _post_process(config: DictConfig) -> PostProcess | None:
