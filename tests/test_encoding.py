@@ -51,6 +51,7 @@ def evaluate(
             "trainer=cpu",
             "trainer.enable_progress_bar=false",
             "logger=none",
+            "figures=false",
             "bootstrap=10",
             f"hydra.run.dir={folder}",
             f"hydra.sweep.dir={folder}",
@@ -271,6 +272,7 @@ def test_two_processes_on_an_empty_cache(
             [
                 sys.executable, str(SCRIPT), "model=bert", f"model.path={checkpoint('bert')}",
                 "data=pairs", f"data.path={pairs}", "logger=none", "bootstrap=10",
+                "figures=false",
             ],
             cwd=folder,
             env=environment,

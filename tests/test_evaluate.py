@@ -30,7 +30,7 @@ def command(folder: Path, *overrides: str, **environment: str) -> Run:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB", "HYDRA"))}
     clean |= {"HOME": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "100", **environment}
     return subprocess.run(
-        [sys.executable, str(SCRIPT), *overrides],
+        [sys.executable, str(SCRIPT), "figures=false", *overrides],
         cwd=folder,
         env=clean,
         capture_output=True,

@@ -41,6 +41,7 @@ def evaluate(
         folder = tmp_path / f"run{runs}"
         GlobalHydra.instance().clear()
         data = ["data=pairs", f"data.path={pairs}", "trainer=cpu", "logger=none"]
+        data.append("figures=false")
         given = [str(SCRIPT), *data, f"hydra.run.dir={folder}", *overrides]
         monkeypatch.setattr(sys, "argv", given)
         with pytest.raises(SystemExit):

@@ -41,6 +41,7 @@ def command(
         runs += 1
         folder = tmp_path / f"run{runs}"
         given = [f"hydra.run.dir={folder}", "trainer.enable_progress_bar=false", *overrides]
+        given.append("figures=false")
         if model:
             given += ["model=bert", f"model.path={checkpoint('bert')}"]
         GlobalHydra.instance().clear()

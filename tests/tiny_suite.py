@@ -53,7 +53,12 @@ def composed(checkpoint: Path, output: Path, *overrides: str) -> Any:
     from omegaconf import OmegaConf
 
     chosen = ["model=bert", f"model.path={checkpoint}", "logger=none", "trainer=cpu"]
-    chosen += [f"output_dir={output}", "bootstrap=0", "trainer.enable_progress_bar=false"]
+    chosen += [
+        f"output_dir={output}",
+        "bootstrap=0",
+        "trainer.enable_progress_bar=false",
+        "figures=false",
+    ]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("evaluate", overrides=[*chosen, *overrides])
     OmegaConf.set_struct(config, False)

@@ -16,6 +16,7 @@ from whitepool.analysis.run import Grids, analyse
 from whitepool.corpus_pass import fit_on_corpus
 from whitepool.encoding import encode, make_trainer, open_store
 from whitepool.errors import UserError
+from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries
 from whitepool.module import SentenceEncoder
@@ -44,6 +45,7 @@ def evaluate(config: DictConfig) -> float:
             raise UserError(f"{name} is {config[name]!r}: give a whole number.")
         if config[name] < least:
             raise UserError(f"{name} is {config[name]}: give at least {least}.")
+    files.wanted(config)
     store = open_store(config.cache)
     recipe = Recipe.load(config.recipe) if config.recipe is not None else None
     config = config if recipe is None else follow(config, recipe)
@@ -125,6 +127,15 @@ def score_recipe(
         logger.save()
     run.log_table(logger)
     report.show(run, output)
+    if files.wanted(config):
+
+        def drawings() -> files.Drawings:
+            from whitepool.figures import of_run
+
+            name = config.pooling.name
+            return of_run.drawings(inputs, encoded.vectors, maps, result, name)
+
+        files.save(drawings, output, logger)
     return run.headline.value
 
 

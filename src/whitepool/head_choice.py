@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
+from whitepool.analysis.base import Rows
 from whitepool.analysis.encoder import GridEncoder
 from whitepool.analysis.heads import HeadGrid
 from whitepool.analysis.memory import plan_chunks
@@ -39,12 +40,14 @@ class HeadChoice:
         head: 0-based.
         dev_set: the set that chose it, ``stsb dev``.
         score: Spearman x100 on that set.
+        tables: `heads` and `heads_best`, see `HeadGrid.tables`.
     """
 
     block: int
     head: int
     dev_set: str
     score: float
+    tables: dict[str, Rows] = field(default_factory=dict, repr=False, compare=False)
 
 
 def wants_choice(config: DictConfig) -> bool:
@@ -134,8 +137,9 @@ def select_head(
         data = SentenceDataModule(chunk, batch_tokens=config.batch_tokens)
         trainer.test(encoder, datamodule=data, verbose=False)
         grid.finish()
-    best = next(row for row in grid.tables()["heads_best"] if row["choice"] == "selected")
-    return HeadChoice(best["block"], best["head"], best["dev_set"], best["dev"])
+    tables = grid.tables()
+    best = next(row for row in tables["heads_best"] if row["choice"] == "selected")
+    return HeadChoice(best["block"], best["head"], best["dev_set"], best["dev"], tables)
 
 
 def _dev_set(tasks: Sequence[Task]) -> PairSet:

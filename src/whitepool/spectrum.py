@@ -37,7 +37,7 @@ class Spectrum:
         Raises:
             UserError: fewer than 2 vectors.
         """
-        values = torch.linalg.eigvalsh(moments.covariance()).flip(0).clamp(min=0)
+        values = eigenvalues(moments)
         rank = effective_rank(values)
         if rank == 0:
             return cls(moments.count, moments.dim, 0, float("nan"), (0,) * len(SHARES))
@@ -46,6 +46,12 @@ class Spectrum:
         held[-1] = 1.0
         points = tuple(int((held < share).sum()) + 1 for share in SHARES)
         return cls(moments.count, moments.dim, rank, float(values[0] / values[rank - 1]), points)
+
+
+def eigenvalues(moments: Moments) -> Tensor:
+    """Eigenvalues of the covariance, (dim,), largest first, none of them negative."""
+    values: Tensor = torch.linalg.eigvalsh(moments.covariance())
+    return values.flip(0).clamp(min=0)
 
 
 def effective_rank(values: Tensor) -> int:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
 from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
+from whitepool.figures import files
+from whitepool.jobs import Job, read_jobs
 
 COLUMNS = ("job", "overrides", "score", "low", "high", "raw", "seconds", "status")
 
@@ -24,8 +25,8 @@ class SummaryCallback(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Read what the jobs left, whichever process ran them."""
         folder = Path(config.hydra.sweep.dir).absolute()
-        jobs = [_read(path) for path in sorted(folder.iterdir(), key=_number) if path.is_dir()]
-        jobs = [job for job in jobs if job]
+        found = read_jobs(folder)
+        jobs = [_row(job) for job in found]
         failed_jobs[:] = [folder / job["job"] for job in jobs if job["status"] == "failed"]
         with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -36,6 +37,14 @@ class SummaryCallback(Callback):
             Console(highlight=False, markup=False).print(
                 f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
             )
+        if files.wanted(config):
+
+            def drawings() -> files.Drawings:
+                from whitepool.figures.of_jobs import drawings
+
+                return drawings(found)
+
+            files.save(drawings, folder, None)
 
 
 def ignored_by_all(folders: Iterable[Path]) -> list[str]:
@@ -47,29 +56,20 @@ def ignored_by_all(folders: Iterable[Path]) -> list[str]:
     return sorted(set.intersection(*sets)) if sets else []
 
 
-def _number(path: Path) -> tuple[int, str]:
-    return (int(path.name) if path.name.isdigit() else -1, path.name)
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    """The row of one job; empty where the folder is not a job's."""
-    overrides = folder / ".hydra" / "overrides.yaml"
-    if not overrides.exists():
-        return {}
+def _row(job: Job) -> dict[str, Any]:
+    """The job's row in summary.csv."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-    row |= {"job": folder.name, "overrides": " ".join(OmegaConf.load(overrides))}
-    results = folder / "results.json"
-    if (folder / ERROR_FILE).exists() or not results.exists():
+    row |= {"job": job.folder.name, "overrides": " ".join(job.overrides)}
+    if job.results is None:
         return row | {"status": "failed"}
-    content = json.loads(results.read_text(encoding="utf-8"))
-    top = content["headline"]
-    same = [r for r in content["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]
+    top = job.results["headline"]
+    same = [r for r in job.results["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]
     return row | {
         "score": top["value"],
         "low": top["low"],
         "high": top["high"],
         "raw": same[0]["value"] if same else "",
-        "seconds": content["seconds"],
+        "seconds": job.results["seconds"],
         "status": "done",
     }
 

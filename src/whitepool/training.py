@@ -7,10 +7,11 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool import fit_report
@@ -20,10 +21,12 @@ from whitepool.data.corpus_config import load_corpus
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
 from whitepool.export.writing import check_export
+from whitepool.figures import files
 from whitepool.fit import fit_moments, provenance_of
-from whitepool.head_choice import wants_choice, with_chosen_head
+from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
+from whitepool.moments import Moments
 from whitepool.moments_file import merged, save_moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
@@ -59,10 +62,7 @@ def train(config: DictConfig) -> float:
     Raises:
         UserError: something cannot be loaded, the parts do not go together, or nothing to fit on.
     """
-    quiet_libraries()
-    folder = Path(config.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    folder = _begin(config)
     target, exported = _targets(config, folder)
     resume_from = (
         [config.resume_from] if isinstance(config.resume_from, str) else config.resume_from
@@ -88,7 +88,7 @@ def train(config: DictConfig) -> float:
         spec, token_weights = describe(pooling)
         vectors = identity(plm, spec, token_weights, length, words=of_words(post)) | frame.plain()
 
-        fit = None
+        fit = moments = None
         if post is not None:
             moments, corpora = merged(resumed, vectors) if resumed else (None, [])
             seconds = 0.0
@@ -126,6 +126,7 @@ def train(config: DictConfig) -> float:
         fit_report.show(recipe, fit, target, folder)
         if exported is not None:
             Encoder.from_recipe(recipe, plm=plm).export(exported, overwrite=config.overwrite)
+        _draw(config, recipe.model.name, moments, choice, folder, logger)
     if fit is not None:
         return fit.spectrum.count
     return float(counted["texts"]) if counted is not None else 0.0
@@ -138,6 +139,45 @@ def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:
     if config.export is None:
         return target, None
     return target, check_export(Path(config.export), overwrite=config.overwrite)
+
+
+def _begin(config: DictConfig) -> Path:
+    """The run folder, with the configuration in it."""
+    quiet_libraries()
+    files.wanted(config)
+    folder = Path(config.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    return folder
+
+
+def _draw(
+    config: DictConfig,
+    model: str,
+    moments: Moments | None,
+    choice: HeadChoice | None,
+    folder: Path,
+    logger: Logger | Literal[False],
+) -> None:
+    """Leave figures of the spectrum, and of the heads that were chosen from."""
+
+    def drawings() -> files.Drawings:
+        from whitepool.figures import of_grids, of_run
+        from whitepool.figures.spectrum import spectrum
+
+        head, found = config.pooling.name, {}
+        if moments is not None:
+            of = {"corpus": of_run.of_moments(moments)}
+            found["spectrum"] = lambda: spectrum(of, f"{model}, {head}")
+        if choice is not None:
+            task = choice.dev_set.split()[0]
+            found |= of_grids.drawings(
+                choice.tables, task=task, aggregate="all", model=model, pooling=head
+            )
+        return found
+
+    if files.wanted(config):
+        files.save(drawings, folder, logger)
 
 
 def _post_process(config: DictConfig) -> PostProcess | None:

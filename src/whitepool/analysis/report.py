@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.table import Table
 
+from whitepool.aggregates import AVERAGE
 from whitepool.analysis.base import Rows
 from whitepool.inputs import Inputs
 from whitepool.report import SCHEMA, describe, versions
@@ -48,15 +49,20 @@ class GridRun:
     seconds: float
     device: str
 
+    @property
+    def task(self) -> str:
+        """What recipes are compared on: ``avg`` if there are several tasks."""
+        tasks = list(dict.fromkeys(s.task for s in self.inputs.table.scored))
+        return AVERAGE if len(tasks) > 1 else tasks[0]
+
     @cached_property
     def best(self) -> dict[str, Rows]:
         """The defined rows of each analysis' first table that compete, best first.
 
         They have the protocol's aggregate, of the mean over tasks if there are several tasks.
         """
-        tasks = list(dict.fromkeys(s.task for s in self.inputs.table.scored))
         wanted = {
-            "task": "avg" if len(tasks) > 1 else tasks[0],
+            "task": self.task,
             "subset": "",
             "aggregate": self.inputs.protocol.aggregate,
             "metric": "spearman",

@@ -21,6 +21,7 @@ from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
+from whitepool.figures import files
 from whitepool.inputs import Choice, Inputs, load_model
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import needs_binding
@@ -138,6 +139,21 @@ def analyse(
     run.write(output)
     run.log(logger)
     run.show(output)
+    if files.wanted(config):
+
+        def drawings() -> files.Drawings:
+            from whitepool.figures import of_grids
+
+            every = {name: rows for tables in run.tables.values() for name, rows in tables.items()}
+            return of_grids.drawings(
+                every,
+                task=run.task,
+                aggregate=inputs.protocol.aggregate,
+                model=plm.name,
+                pooling=config.pooling.name,
+            )
+
+        files.save(drawings, output, logger)
     return float(run.headline["value"])
 
 

@@ -1,0 +1,65 @@
+"""Which figures the tables of analyses give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from whitepool.figures import dims, heads, layers, recipes
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def drawings(
+    tables: Mapping[str, Rows], *, task: str, aggregate: str, model: str, pooling: str
+) -> dict[str, Callable[[], Figure]]:
+    """What draws each figure, by its name.
+
+    Args:
+        tables: name of table -> rows, of any analyses.
+        task: the task that figures of one task are of, ``avg`` for the mean over tasks.
+        aggregate: how its sub-tasks are combined.
+        model: name of the model, for titles.
+        pooling: name of the head, for titles.
+    """
+    found: dict[str, Callable[[], Figure]] = {}
+    here = {"task": task, "aggregate": aggregate, "metric": "spearman"}
+    scored = f"{task} ({aggregate})"
+    if "layers" in tables:
+        for stage, name in (("raw", "raw"), ("post", "whitened")):
+            if rows := select(tables["layers"], **here, stage=stage):
+                title = f"{model}, {pooling}, {name}: {scored}"
+                found[f"layer_pairs_{stage}"] = partial(layers.pair_map, rows, title)
+        best = select(tables["layers_best"], **here)
+        found["layers_best"] = partial(layers.best_by_size, best, f"{model}, {pooling}: {scored}")
+    if "heads" in tables:
+        chosen = select(tables["heads_best"], task=task)
+        dev = chosen[0]["dev_set"].rsplit(" ", 1) if chosen else [task, "dev"]
+        rows = select(tables["heads"], task=dev[0], split=dev[1], aggregate="all")
+        found["heads"] = partial(heads.head_map, rows, chosen, f"{model}: {' '.join(dev)}")
+    if "dims" in tables:
+        rows = select(tables["dims"], **here)
+        found["dims"] = partial(dims.score_by_k, rows, f"{model}, {pooling}: {scored}")
+    if "table1" in tables:
+        rows = select(tables["table1"], aggregate=aggregate, subset="")
+        title = f"{model}: rows of WhiteningBERT's Table 1 ({aggregate})"
+        found["table1"] = partial(recipes.scores, _table1(rows, aggregate), title)
+    return found
+
+
+def select(rows: Rows, **where: str) -> Rows:
+    """The rows that have these values, and no sub-task unless it is asked for."""
+    wanted = {"subset": "", **where}
+    return [row for row in rows if all(row.get(k, "") == v for k, v in wanted.items())]
+
+
+def _table1(rows: Rows, aggregate: str) -> list[recipes.Recipe]:
+    """One line for each row of the table, in its order."""
+    return [
+        line
+        for name in dict.fromkeys(row["row"] for row in rows)
+        for line in recipes.lines(name, [row for row in rows if row["row"] == name], aggregate)
+    ]

@@ -1,0 +1,62 @@
+"""The eigenvalues of the vectors' covariance: how many directions the vectors really use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from whitepool.figures.style import COLUMN, CYCLE, GREY, styled
+
+
+class Eigenvalues(NamedTuple):
+    """The spectrum of one fit set.
+
+    Attributes:
+        values: (dim,), largest first.
+        rank: effective rank: so many of them are more than rounding noise.
+    """
+
+    values: NDArray[np.float64]
+    rank: int
+
+
+@styled
+def spectrum(of: Mapping[str, Eigenvalues], what: str) -> Figure:
+    """Variance in each direction on logarithmic axes, as far as the effective rank.
+
+    Beside it, where 90 % of the variance is reached.
+
+    Args:
+        of: name of fit set -> its spectrum.
+        what: what the vectors are, for the title.
+    """
+    figure = Figure(figsize=(COLUMN, 0.72 * COLUMN), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set(xscale="log", yscale="log")
+    many = len(of) > len(CYCLE)
+    for i, (name, (values, rank)) in enumerate(of.items()):
+        colour = GREY if many else CYCLE[i]
+        kept = values[:rank]
+        if not rank:
+            continue
+        held = int(np.searchsorted(kept.cumsum() / kept.sum(), 0.9)) + 1
+        label = f"{name}: rank {rank:,} of {len(values):,}; 90 % in {held}"
+        index = np.arange(1, rank + 1)
+        axes.plot(index, kept, color=colour, label=None if many else label)
+        axes.plot(held, kept[held - 1], "o", color=colour)
+        axes.plot(rank, kept[-1], "|", color=colour, markersize=12, markeredgewidth=1.5)
+    axes.grid(axis="y")
+    axes.set(xlabel="direction, by variance", ylabel="variance (eigenvalue)")
+    title = what
+    if many:
+        ranks = [e.rank for e in of.values()]
+        title += f"\n{len(of)} fit sets, effective ranks {min(ranks)} to {max(ranks)}"
+    else:
+        axes.legend(loc="lower left", title="bar: effective rank; dot: 90 % of variance",
+                    title_fontsize=7, alignment="left")  # fmt: skip
+    axes.set_title(title, parse_math=False)
+    return figure
