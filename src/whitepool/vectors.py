@@ -70,14 +70,21 @@ class PooledTexts:
 
     def tokenize(self, texts: Sequence[str], prompt: str = "") -> Tokenized:
         """Token ids of each text behind a prompt in the template, and which texts are cut."""
-        return self._cut(texts, prompt, "truncate").whole()
+        return self.pieces(texts, prompt, "truncate").whole()
 
-    def _cut(self, texts: Sequence[str], prompt: str, long_text: LongText) -> Pieces:
+    def pieces(
+        self, texts: Sequence[str], prompt: str = "", long_text: LongText | None = None
+    ) -> Pieces:
+        """What `whitepool.longtext.cut` makes of texts behind a prompt in the template.
+
+        Raises:
+            UserError: see there.
+        """
         return cut(
             self.plm,
             texts,
             max_length=self.max_length,
-            long_text=long_text,
+            long_text=long_text or self.long_text,
             prompt=prompt,
             template=self.template,
             full_stop=self.full_stop,
@@ -107,7 +114,7 @@ class PooledTexts:
         Raises:
             UserError: see `whitepool.longtext.cut` and `pool`.
         """
-        pieces = self._cut(texts, prompt, long_text or self.long_text)
+        pieces = self.pieces(texts, prompt, long_text)
         truncated = sum(pieces.truncated)
         if shortened is not None:
             shortened(truncated)

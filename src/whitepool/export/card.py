@@ -7,7 +7,19 @@ from typing import Any
 import yaml
 
 from whitepool.assets import HUB_IDS
-from whitepool.pooling.spec import ByTokenId, Diagonal, Even, First, Last, Linear, Max, PoolingSpec
+from whitepool.maps.names import called
+from whitepool.pooling.spec import (
+    ByTokenId,
+    Debiased,
+    Diagonal,
+    Even,
+    First,
+    Fused,
+    Last,
+    Linear,
+    Max,
+    PoolingSpec,
+)
 from whitepool.recipe import SLOT, ModelSpec, Recipe
 from whitepool.recipe_scores import MADE, PROTOCOL, SCORE, SCORED
 
@@ -80,8 +92,8 @@ def _lines(recipe: Recipe, reason: str | None) -> list[str]:
     if recipe.post is not None:
         post = recipe.post
         lines.append(
-            f"Whitening onto {post.directions} directions, fitted on {post.fit} "
-            f"({post.count:,.0f} vectors of effective rank {post.rank})."
+            f"Step after pooling: {called(post.kind, 'whitening')}, {post.directions} directions, "
+            f"fitted on {post.fit} ({post.count:,.0f} vectors of effective rank {post.rank})."
         )
     lines.append(
         f"A text has at most {recipe.max_length} tokens, special ones included; long_text="
@@ -89,6 +101,8 @@ def _lines(recipe: Recipe, reason: str | None) -> list[str]:
     )
     if recipe.template != SLOT:
         lines.append(f"Template around every prompt and text: `{recipe.template}`.")
+    if recipe.full_stop:
+        lines.append("A text without a full stop at its end gets one.")
     for kind in ("query", "document"):
         if prompt := getattr(recipe.prompts, kind):
             lines.append(f"`encode_{kind}` puts `{prompt}` before a text.")
@@ -121,6 +135,11 @@ def _head(head: PoolingSpec) -> str:
         return f"{words}, of layers {list(head.layers)}"
     if isinstance(head, Max):
         return f"the maximum over tokens, of layers {list(head.layers)}"
+    if isinstance(head, Debiased):
+        layers = list(head.layers)
+        return f"the mask token's vector less that of the template alone, of layers {layers}"
+    if isinstance(head, Fused):
+        return f"SBERT-WK, layers from {head.start} on, window {head.window}"
     return f"the model's own pooler, activation {head.activation}"
 
 

@@ -47,6 +47,8 @@ def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
         return f"they would round its vectors to {recipe.model.dtype}"
     if recipe.template != SLOT:
         return "they have no templates"
+    if recipe.full_stop:
+        return "they put no full stop behind a text"
     if recipe.long_text != "truncate":
         return f"they have no long_text={recipe.long_text}"
     if tokenizer.pad_token is tokenizer.eos_token is tokenizer.unk_token is None:
@@ -127,7 +129,7 @@ def modules(recipe: Recipe, plm: FrozenPLM, dim: int) -> list[Any]:
 
 def layers_besides_last(recipe: Recipe, plm: FrozenPLM) -> list[int]:
     """The layers of a head that uses others than the last, counted from 0; else none."""
-    if isinstance(recipe.pooling, Pooler):
+    if not isinstance(recipe.pooling, Linear | Max):
         return []
     layers = [resolve_layer(layer, plm.depth) for layer in recipe.pooling.layers]
     numbered = [layer for layer in layers if isinstance(layer, int)]

@@ -19,7 +19,6 @@ from whitepool.batches import BATCH_TOKENS
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
 from whitepool.export.layout import exported_recipe, write_model
-from whitepool.longtext import cut
 from whitepool.states import pad
 from whitepool.texts import checked
 from whitepool.vectors import mean_of_pieces, pool
@@ -75,15 +74,7 @@ class RecipeModule(InputModule):
             UserError: something that is not a text, or a text that is too long, if the recipe
                 refuses such texts.
         """
-        pooled = self._encoder.pooled
-        pieces = cut(
-            self.plm,
-            list(checked(inputs)),
-            max_length=pooled.max_length,
-            long_text=pooled.long_text,
-            prompt=prompt or "",
-            template=pooled.template,
-        )
+        pieces = self._encoder.pooled.pieces(list(checked(inputs)), prompt or "")
         empty = torch.zeros((0, 0), dtype=torch.long)
         tokens = pad(pieces.ids, self.plm.pad_id) if pieces.ids else (empty, empty.bool())
         return {
