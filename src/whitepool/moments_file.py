@@ -65,8 +65,8 @@ def load_moments(path: Path) -> tuple[Moments, dict[str, Any]]:
                 raise KeyError("kind")
             if content["schema"] != SCHEMA:
                 raise UserError(
-                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: install "
-                    "a newer one, or make the file again."
+                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: "
+                    "install a newer one, or make the file again."
                 )
             count, mean, scatter = (file.get_tensor(k) for k in ("count", "mean", "scatter"))
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:

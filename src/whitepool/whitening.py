@@ -190,8 +190,8 @@ def load_maps(path: Path) -> tuple[dict[str, Affine], dict[str, Any]]:
             content = json.loads((file.metadata() or {})["whitepool"])
             if content["schema"] != SCHEMA:
                 raise UserError(
-                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: install "
-                    "a newer one, or make the file again."
+                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: "
+                    "install a newer one, or make the file again."
                 )
             maps = {
                 name: Affine(
