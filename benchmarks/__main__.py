@@ -166,7 +166,7 @@ def run_memory(args: Arguments, work: Path) -> dict[str, Any]:
     sizes = _numbers("--sizes", args.sizes, least=1)
     layers = _numbers("--layers", args.layers, least=-1000)
     if args.quick:
-        sizes = [120, 240]
+        sizes = [120]
     if unknown := set(args.commands) - set(memory.COMMANDS):
         choices = ", ".join(memory.COMMANDS)
         raise UserError(f"--commands has {', '.join(sorted(unknown))}: choose from {choices}.")

@@ -13,7 +13,20 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import grids, machine, models, ours, peers, profile, rounds, scale, sentences, suite
+from benchmarks import (
+    grids,
+    machine,
+    memory,
+    models,
+    ours,
+    peers,
+    profile,
+    rounds,
+    scale,
+    search,
+    sentences,
+    suite,
+)
 from benchmarks.__main__ import main
 from whitepool.errors import UserError
 from whitepool.precision import fast_bfloat16_cpu
@@ -106,6 +119,7 @@ def test_scale(tmp_path: Path) -> None:
         (("encode", "--model", "bart"), "--model is 'bart': choose one of all_minilm"),
         (("analyses", "--parts", "all"), "--parts has all: choose from early_stop"),
         (("scale", "--sizes", "many"), "--sizes has 'many': give whole numbers from 4"),
+        (("memory", "--commands", "export"), "--commands has export: choose from encode, train."),
         (("scale", "--sizes", "3"), "--sizes has '3': give whole numbers from 4"),
     ],
 )
@@ -170,3 +184,72 @@ def test_a_pass_gives_every_row_once(folder: Path) -> None:
     subject = grids.Subject.load(folder, [sentences.made_up()], 64)
     rows = [row for rows, _ in subject.passes(Needs((1,))) for row in rows.tolist()]
     assert sorted(rows) == list(range(len(subject.table)))
+
+
+@pytest.mark.slow  # a command in a process of its own
+def test_memory(tmp_path: Path) -> None:
+    found = quick(tmp_path, "memory", "--commands", "encode")
+    (peak,) = found["peaks"]
+    assert (peak["command"], peak["sentences"]) == ("encode", 120)
+    assert 100 < peak["peak"] < 3000
+
+
+def test_growth_is_over_the_smallest_size_of_the_same_command() -> None:
+    peaks = [
+        memory.Peak("encode", 10, 1.0, 400.0),
+        memory.Peak("train", 10, 1.0, 500.0),
+        memory.Peak("encode", 100, 2.0, 430.0),
+        memory.Peak("train", 100, 2.0, 490.0),
+    ]
+    assert [row["growth MB"] for row in memory.rows(peaks)] == ["+0", "+0", "+30", "-10"]
+
+
+def test_search(tmp_path: Path) -> None:
+    pytest.importorskip("usearch")
+    found = quick(tmp_path, "search")
+    names = [result["vectors"] for result in found["results"]]
+    assert names == ["raw", f"whitened, k={found['results'][1]['dim']}", "whitened, k=8"]
+    for result in found["results"]:
+        assert result["vector_bytes"] == 4 * result["dim"] < result["index_bytes"]
+        assert result["recall"] > 0.9  # 300 documents
+    assert found["results"][1]["same"] == found["results"][1]["recall"]
+
+
+def test_no_query_is_in_a_document_and_partners_are_of_pairs() -> None:
+    task = sentences.made_up()
+    collection = search.collect([task], 300, 20, least=0)
+    assert len(set(collection.documents)) == 300
+    assert not set(collection.queries) & set(collection.documents)
+    singles = set(task.scored[0].first + task.scored[0].second) - set(collection.queries)
+    assert set(collection.documents[: len(singles)]) == singles
+    assert all(
+        any(text == f"{a} {b}" for a in singles for b in singles)
+        for text in collection.documents[len(singles) :: 40]
+    )
+    pairs = set(zip(task.scored[0].first, task.scored[0].second, strict=True))
+    partners = [collection.documents[number] for number in collection.partners]
+    assert set(zip(collection.queries, partners, strict=True)) < pairs
+    with pytest.raises(UserError, match="--queries is 61: give at most 60"):
+        search.collect([task], 300, 61, least=0)
+    with pytest.raises(UserError, match="--documents is 99: give at least 100"):
+        search.collect([task], 99, 20, least=0)
+
+
+def test_nearest_and_their_overlap() -> None:
+    draw = np.random.default_rng(0)
+    documents = search.unit(draw.normal(size=(500, 7)).astype(np.float32))
+    query = documents[3]
+    nearest = search.exact_search(documents, query)
+    assert nearest.tolist() == np.argsort(-(documents @ query))[:10].tolist()
+    wanted = np.stack([nearest, nearest[::-1]])
+    assert search.overlap(wanted, wanted[::-1]) == 1
+    other = np.where(np.arange(10) < 3, wanted, -1)
+    assert search.overlap(other, wanted) == pytest.approx(0.3)
+
+
+def test_documents_are_white_and_queries_go_the_same_way() -> None:
+    draw = np.random.default_rng(0)
+    raw = (draw.normal(size=(9000, 5)) @ draw.normal(size=(5, 5)) + 3).astype(np.float32)
+    documents, queries = search.whitened(raw, raw[:4])
+    assert np.cov(documents, rowvar=False) == pytest.approx(np.eye(5), abs=1e-3)
+    assert np.allclose(queries, documents[:4], atol=1e-5)

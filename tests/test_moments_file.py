@@ -118,7 +118,7 @@ def test_what_is_no_moments_file(tmp_path: Path) -> None:
         ({"schema": 1, "kind": "maps"}, "is not a moments file of whitepool"),
         (
             {"schema": 2, "kind": "moments"},
-            "has schema 2 and this whitepool reads 1: install a newer one",
+            "has schema 2 and this whitepool reads 1: install",
         ),
         ([], "is not a moments file of whitepool"),
         ({"schema": 1, "kind": "moments"}, "is not a moments file of whitepool"),
