@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from whitepool.errors import UserError
+from whitepool.published import experiments
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
     """
     failed_jobs.clear()
+    experiments.register()
     before = os.environ.get(FULL_ERROR, "0")
     wants_traceback = before == "1"
     os.environ[TRACEBACK] = str(int(wants_traceback))

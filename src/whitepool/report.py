@@ -20,13 +20,15 @@ from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
 from whitepool.measures import WORDS
 from whitepool.protocol import EvalProtocol
+from whitepool.published import compare
+from whitepool.published.match import Match
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Affine
 
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
-COLUMNS = [field.name for field in fields(Row)]
+COLUMNS = [*(field.name for field in fields(Row)), "published", "difference"]
 PACKAGES = (
     "whitepool", "torch", "transformers", "tokenizers", "safetensors", "pytorch-lightning",
     "torchmetrics", "hydra-core", "numpy",
@@ -43,6 +45,7 @@ class Run:
     max_length: int
     table: SentenceTable
     scores: Scores
+    published: list[Match]
     maps: dict[str, Affine] | None
     encode_seconds: float
     device: str
@@ -101,6 +104,7 @@ class Run:
             "differences": [_plain(row) for row in self.scores.differences],
             "undefined": self.scores.undefined,
             **({"thresholds": self.scores.thresholds} if self.scores.thresholds else {}),
+            "published": [compare.record(row, match) for row, match in self.compared],
             "recipe": self.recipe(),
             "protocol": asdict(self.protocol),
             "fit": None
@@ -129,11 +133,17 @@ class Run:
         with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            for row in self.scores.rows:
-                cells = _plain(row).items()
+            beside = compare.cells(self.scores.rows, self.compared)
+            for row, published in zip(self.scores.rows, beside, strict=True):
+                cells = {**_plain(row), **published}.items()
                 writer.writerow({key: "" if value is None else value for key, value in cells})
         text = json.dumps(self.results(), indent=1, ensure_ascii=False, allow_nan=False)
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+
+    @cached_property
+    def compared(self) -> compare.Pairs:
+        """The scores that were published, each with its published value."""
+        return compare.compared(self.scores.rows, self.published)
 
     def metrics(self) -> dict[str, float]:
         """Every defined score by name, ``sts12/MSRpar/post/spearman``; and ``headline``."""
@@ -150,7 +160,7 @@ class Run:
         """Log the rows as a table, where the logger has tables (W&B)."""
         if hasattr(logger, "log_table"):
             cells = [list(_plain(row).values()) for row in self.scores.rows]
-            logger.log_table("scores", columns=COLUMNS, data=cells)
+            logger.log_table("scores", columns=COLUMNS[: len(fields(Row))], data=cells)
 
 
 def describe(table: SentenceTable) -> dict[str, Any]:
@@ -226,6 +236,10 @@ def show(run: Run, folder: Path) -> None:
     console = Console(highlight=False)
     console.print()
     console.print(table)
+    if pairs := [(row, match) for row, match in run.compared if row.aggregate == aggregate]:
+        console.print()
+        console.print(compare.as_table(pairs))
+        console.print()
     for name in run.scores.undefined:
         console.print(
             f"{name}: undefined, since all its cosines or all its gold scores are equal; left out "
