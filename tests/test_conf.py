@@ -14,7 +14,6 @@ from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
 
 from whitepool.analysis.run import Grids
-from whitepool.analysis.table1 import ROWS, TASKS, WHITENED
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoding import open_store
 from whitepool.inputs import options
@@ -24,7 +23,7 @@ from whitepool.size import parse_size
 from whitepool.whitening import Whitening
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
-PUBLISHED = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}
+HEADS = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}
 
 
 def choices(group: str) -> list[str]:
@@ -41,7 +40,7 @@ def test_models(model: str) -> None:
     given = ["model.id=some/model"] if model == "hub" else []
     config = composed(f"model={model}", "pooling=ditto", *given).model
     assert config.name == (model if model != "hub" else "some/model")
-    assert (config.ditto.block, config.ditto.head) == PUBLISHED.get(model, (None, None))
+    assert (config.ditto.block, config.ditto.head) == HEADS.get(model, (None, None))
     assert sum(config[key] is not None for key in ("id", "asset")) == (model != "local")
 
 
@@ -160,17 +159,6 @@ def test_analyses(analysis: str) -> None:
         )
         assert list(Grids(config, choice).analyses) == list(config.grids)
         assert parse_size(config.max_memory, "analysis.max_memory") == 4 * 2**30
-
-
-def test_published_values_are_of_models_that_can_be_chosen() -> None:
-    grids = composed("analysis=table1").analysis.grids
-    assert set(grids.table1.published) <= set(choices("model"))
-    for rows in grids.table1.published.values():
-        assert set(rows) == {*ROWS.values(), WHITENED}
-        for values in rows.values():
-            assert set(values) == {*TASKS, "avg"}
-            mean = sum(value for task, value in values.items() if task != "avg") / 7
-            assert mean == pytest.approx(values["avg"], abs=0.011)
 
 
 def test_options_of_a_choice_that_takes_them_survive() -> None:

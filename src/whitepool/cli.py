@@ -21,6 +21,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from whitepool import config_help
 from whitepool.errors import UserError
+from whitepool.published import experiments
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     """
     config_help.register()
     failed_jobs.clear()
+    experiments.register()
     before = os.environ.get(FULL_ERROR, "0")
     wants_traceback = before == "1"
     os.environ[TRACEBACK] = str(int(wants_traceback))

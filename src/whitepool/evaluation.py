@@ -18,8 +18,9 @@ from whitepool.encoding import encode, make_trainer, open_store
 from whitepool.errors import UserError
 from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
-from whitepool.inputs import Inputs, choose, prepare, quiet_libraries
+from whitepool.inputs import Inputs, choose, prepare, quiet_libraries, task_lengths
 from whitepool.module import SentenceEncoder
+from whitepool.published.match import find, ran
 from whitepool.recipe import Recipe, Scalar
 from whitepool.recipe_run import command_line, follow, recipe_of
 from whitepool.recipe_scores import MADE, score_values, with_scores
@@ -98,6 +99,17 @@ def score_recipe(
     result = scores.score_table(
         table, encoded.vectors, maps, protocol, samples=config.bootstrap, seed=config.seed
     )
+    whole_corpus = inputs.corpus if corpus_fit and inputs.corpus else None
+    done = ran(
+        plm.name,
+        plm.depth,
+        inputs.pooling,
+        inputs.post,
+        protocol,
+        table,
+        lengths=task_lengths(config, inputs),
+        corpus=whole_corpus.name if whole_corpus and not whole_corpus.limit else "",
+    )
     run = report.Run(
         config=OmegaConf.to_container(config, resolve=True),
         protocol=protocol,
@@ -105,6 +117,7 @@ def score_recipe(
         max_length=inputs.max_length,
         table=table,
         scores=result,
+        published=find(done) if inputs.frame.is_plain else [],
         maps=maps,
         encode_seconds=encoded.seconds,
         device=encoded.device,

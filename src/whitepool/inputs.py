@@ -258,6 +258,16 @@ def max_length(config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM) -> in
     return plm.max_length
 
 
+def task_lengths(config: DictConfig, inputs: Inputs) -> dict[str, int | None]:
+    """Tokens that each task's texts were cut to; None for the model's own limit."""
+    cut_elsewhere = {} if config.model.max_length is not None else inputs.protocol.max_lengths
+    lengths = {
+        task.name: min(cut_elsewhere.get(task.name, inputs.max_length), inputs.plm.limit)
+        for task in inputs.table.tasks
+    }
+    return {name: None if n == inputs.plm.limit else n for name, n in lengths.items()}
+
+
 def by_task(
     config: DictConfig, protocol: EvalProtocol, plm: FrozenPLM
 ) -> dict[str, Callable[[Sequence[str]], Tokenized]]:

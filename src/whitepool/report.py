@@ -24,13 +24,15 @@ from whitepool.fit import Fit
 from whitepool.maps.names import called, reduces
 from whitepool.measures import WORDS
 from whitepool.protocol import EvalProtocol
+from whitepool.published import compare
+from whitepool.published.match import Match
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Affine
 
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
-COLUMNS = [*(field.name for field in fields(Row)), "missing"]
+COLUMNS = [*(field.name for field in fields(Row)), "missing", "published", "difference"]
 PACKAGES = (
     "whitepool", "torch", "transformers", "tokenizers", "safetensors", "pytorch-lightning",
     "torchmetrics", "hydra-core", "numpy",
@@ -47,6 +49,7 @@ class Run:
     max_length: int
     table: SentenceTable
     scores: Scores
+    published: list[Match]
     maps: dict[str, Affine] | None
     encode_seconds: float
     device: str
@@ -105,6 +108,7 @@ class Run:
             "differences": [_plain(row) for row in self.scores.differences],
             "undefined": self.scores.undefined,
             **({"thresholds": self.scores.thresholds} if self.scores.thresholds else {}),
+            "published": [compare.record(row, match) for row, match in self.compared],
             "recipe": self.recipe(),
             "protocol": asdict(self.protocol),
             "fit": None
@@ -133,15 +137,25 @@ class Run:
         with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            for row in self.scores.rows:
-                cells = self._cells(row).items()
+            for row in self.cells:
+                cells = row.items()
                 writer.writerow({key: "" if value is None else value for key, value in cells})
         text = json.dumps(self.results(), indent=1, ensure_ascii=False, allow_nan=False)
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
 
-    def _cells(self, row: Row) -> dict[str, Any]:
-        """What the columns hold, None for what is undefined."""
-        return {**_plain(row), "missing": missing(self.table.tasks, row)}
+    @cached_property
+    def compared(self) -> compare.Pairs:
+        """The scores that were published, each with its published value."""
+        return compare.compared(self.scores.rows, self.published)
+
+    @cached_property
+    def cells(self) -> list[dict[str, Any]]:
+        """What the columns of each row hold, None for what is undefined."""
+        rows, tasks = self.scores.rows, self.table.tasks
+        return [
+            {**_plain(row), "missing": missing(tasks, row), **published}
+            for row, published in zip(rows, compare.cells(rows, self.compared), strict=True)
+        ]
 
     def metrics(self) -> dict[str, float]:
         """Every defined score by name, ``sts12/MSRpar/post/spearman``; and ``headline``."""
@@ -157,7 +171,7 @@ class Run:
     def log_table(self, logger: Any) -> None:
         """Log the rows as a table, where the logger has tables (W&B)."""
         if hasattr(logger, "log_table"):
-            cells = [list(self._cells(row).values()) for row in self.scores.rows]
+            cells = [list(row.values()) for row in self.cells]
             logger.log_table("scores", columns=COLUMNS, data=cells)
 
 
@@ -247,6 +261,10 @@ def show(run: Run, folder: Path) -> None:
     console = Console(highlight=False)
     console.print()
     console.print(table)
+    if pairs := [(row, match) for row, match in run.compared if row.aggregate == aggregate]:
+        console.print()
+        console.print(compare.as_table(pairs))
+        console.print()
     for name in run.scores.undefined:
         console.print(
             f"{name}: undefined, since all its cosines or all its gold scores are equal; left out "

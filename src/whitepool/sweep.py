@@ -16,7 +16,8 @@ from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
 from whitepool.figures import files
 from whitepool.jobs import Job, read_jobs
 
-COLUMNS = ("job", "overrides", "score", "low", "high", "raw", "seconds", "status")
+SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")
+COLUMNS = ("job", "overrides", *SCORE_COLUMNS, "seconds", "status")
 
 
 class SummaryCallback(Callback):
@@ -62,20 +63,28 @@ def _row(job: Job) -> dict[str, Any]:
     row |= {"job": job.folder.name, "overrides": " ".join(job.overrides)}
     if job.results is None:
         return row | {"status": "failed"}
-    top = job.results["headline"]
-    same = [r for r in job.results["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]
-    return row | {
-        "score": top["value"],
-        "low": top["low"],
-        "high": top["high"],
-        "raw": same[0]["value"] if same else "",
-        "seconds": job.results["seconds"],
-        "status": "done",
-    }
+    content = job.results
+    top = content["headline"]
+    same = [r for r in content["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]
+    published = [p for p in content.get("published", []) if _key(p) == _key(top)]
+    published = [p for p in published if p["stage"] == top["stage"]]
+    beside = {k: published[0][k] for k in ("published", "difference")} if published else {}
+    return (
+        row
+        | beside
+        | {
+            "score": top["value"],
+            "low": top["low"],
+            "high": top["high"],
+            "raw": same[0]["value"] if same else "",
+            "seconds": content["seconds"],
+            "status": "done",
+        }
+    )
 
 
 def _key(row: dict[str, Any]) -> tuple[str, ...]:
-    return row["task"], row["subset"], row["aggregate"], row["metric"]
+    return row["task"], row.get("subset", ""), row["aggregate"], row["metric"]
 
 
 def _number_cell(value: Any) -> str:
@@ -87,11 +96,13 @@ def _show(jobs: list[dict[str, Any]], folder: Path) -> None:
     table = Table(title="Jobs of this multirun", title_justify="left", box=None, pad_edge=False)
     table.add_column("job", justify="right")
     table.add_column("overrides", overflow="fold")
-    for name in ("raw", "score", "seconds"):
+    compared = any(job["published"] != "" for job in jobs)
+    numeric = ("raw", "score", *(("published", "difference") if compared else ()))
+    for name in (*numeric, "seconds"):
         table.add_column(name, justify="right")
     table.add_column("status")
     for job in jobs:
-        numbers = [_number_cell(job[key]) for key in ("raw", "score")]
+        numbers = [_number_cell(job[key]) for key in numeric]
         seconds = f"{job['seconds']:.1f}" if job["seconds"] != "" else ""
         table.add_row(job["job"], job["overrides"], *numbers, seconds, job["status"])
     console = Console(highlight=False, markup=False)

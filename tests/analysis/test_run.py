@@ -101,9 +101,7 @@ def test_all_subsets_are_there_and_the_best_of_each_size_is_named(everything: Pa
     }  # fmt: skip
 
 
-def test_table1_equals_single_runs_and_shows_what_was_published(
-    bert: Path, everything: Path, tmp_path: Path
-) -> None:
+def test_table1_equals_single_runs(bert: Path, everything: Path, tmp_path: Path) -> None:
     rows = read(everything / "table1.csv")
     runs = {
         "cls": {"cls_last": "raw"},
@@ -118,13 +116,8 @@ def test_table1_equals_single_runs_and_shows_what_was_published(
             assert found == pytest.approx(wanted, abs=1e-9), row
     of_layer = by_key(read(everything / "layers.csv"), layers="1", stage="raw")
     assert by_key(rows, row="avg_1") == pytest.approx(of_layer, abs=1e-9)
-    published = {
-        (r["row"], r["task"], r["aggregate"]): r["published"] for r in rows if r["published"]
-    }
-    # The suite's other task is unknown to the paper, and its mean is not over the paper's tasks.
-    assert {key[1:] for key in published} == {("sts12", "mean")}
-    assert published["cls_last", "sts12", "mean"] == "32.5"
-    assert published["avg_1_last_whitened", "sts12", "mean"] == "61.94"
+    # The paper has an sts12 too, but not of these pairs.
+    assert {r["published"] for r in rows} == {""}
 
 
 @pytest.mark.parametrize("fit_on", ["task", "suite"])

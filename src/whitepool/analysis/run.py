@@ -113,6 +113,11 @@ def analyse(
         UserError: an analysis cannot be computed, or not within ``analysis.max_memory``.
     """
     plm, table = inputs.plm, inputs.table
+    if other := [s.task for s in table.scored if s.kind != "graded"]:
+        raise UserError(
+            f"analysis={config.analysis.name} scores by correlation, and {other[0]} is a task of "
+            "another kind: choose analysis=none, or leave it out of data=."
+        )
     allowed = parse_size(config.analysis.max_memory, "analysis.max_memory")
     analyses = grids.analyses
     for analysis in analyses.values():

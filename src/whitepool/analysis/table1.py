@@ -6,12 +6,11 @@ last of these whitened. Where the paper has the model, its values stand beside t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from whitepool.aggregates import Cell
 from whitepool.analysis.base import Rows
 from whitepool.analysis.grams import Mix
 from whitepool.analysis.layers import width
@@ -21,33 +20,31 @@ from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import FirstToken, LinearPooling, Uniform
 from whitepool.protocol import EvalProtocol
+from whitepool.published.match import find, ran
 from whitepool.states import Needs, States
 from whitepool.whitening import PostProcess, Whitening
 
 ROWS: dict[Mix, str] = {(0,): "cls_last", (1,): "avg_last", (2,): "avg_1", (1, 2): "avg_1_last"}
 WHITENED = "avg_1_last_whitened"
-TASKS = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
-Published = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 class Table1:
     """The five rows, with the table's own heads.
 
     Args:
-        post: PCA whitening, for the last row; None leaves that row out.
-        published: name of model -> row -> task (or ``avg``) -> Spearman x100 in the paper.
+        post: what the last row is whitened with; None leaves that row out.
 
     Raises:
         UserError: the step is another than PCA whitening.
     """
 
-    def __init__(self, post: PostProcess | None, published: Published) -> None:
+    def __init__(self, post: PostProcess | None) -> None:
         if post is not None and not isinstance(post, Whitening):
             raise UserError(
                 f"analysis=table1 takes whitening=pca or whitening=off, not {type(post).__name__}: "
                 "its last row is whitened."
             )
-        self.post, self.all_published = post, published
+        self.post = post
         self.cls = LinearPooling(FirstToken(), [-1])
         self.avg = LinearPooling(Uniform(), [-1, 1])
         self.needs: Needs = self.cls.needs | self.avg.needs
@@ -55,7 +52,7 @@ class Table1:
     def plan(self, plm: FrozenPLM, protocol: EvalProtocol, table: SentenceTable) -> None:
         """Set up the five mixes, which take no time worth a word."""
         self.depth = plm.depth
-        self.published = self.all_published.get(plm.name, {})
+        self.published = self._published(plm, protocol, table)
         self.mixes = Mixes(
             list(ROWS.values())[:3],
             width(plm),
@@ -93,27 +90,24 @@ class Table1:
                     "pooling": "cls" if mix == (0,) else "avg",
                     "layers": "+".join(str(1 if slot == 2 else self.depth) for slot in mix[::-1]),
                 }
-                complete = {s.task for s in scores} >= TASKS
                 for score in scores:
-                    value = self._published(recipe["row"], score, complete=complete)
+                    cell = (recipe["row"], score.task, score.aggregate)
+                    value = None if score.subset else self.published.get(cell)
                     result.append({**recipe, **score.row(i, stage), "published": value})
         return {"table1": result}
 
-    def _published(self, row: str, score: Cell, *, complete: bool) -> float | None:
-        """The paper's value, which is the mean over sub-tasks; None beside any other number.
-
-        Tasks without sub-tasks have one value for all aggregates, and the paper's mean over tasks
-        is over all seven.
-        """
-        full = self.post is not None and self.post.k is None
-        divided = any(
-            s.scored.subset for s in self.mixes.sets.values() if s.scored.task == score.task
-        )
-        if (
-            score.subset
-            or (row == WHITENED and not full)
-            or (score.task == "avg" and (not complete or score.aggregate != "mean"))
-            or (divided and score.aggregate != "mean")
-        ):
-            return None
-        return self.published.get(row, {}).get(score.task)
+    def _published(
+        self, plm: FrozenPLM, protocol: EvalProtocol, table: SentenceTable
+    ) -> dict[tuple[str, str, str], float]:
+        """The paper's values, by row, task and aggregate."""
+        cut = plm.max_length if protocol.max_length is None else protocol.max_length
+        lengths = {task.name: None if cut >= plm.limit else cut for task in table.tasks}
+        found = {}
+        for mix, row in ROWS.items():
+            averaged = [self.avg.layers[slot - 1] for slot in mix]
+            head = self.cls if mix == (0,) else LinearPooling(Uniform(), averaged)
+            run = ran(plm.name, plm.depth, head, self.post, protocol, table, lengths=lengths)
+            for match in find(run, only=["whiteningbert_table1"]):
+                name = row if match.stage == "raw" else WHITENED
+                found[name, match.task, match.aggregate] = match.published
+        return found

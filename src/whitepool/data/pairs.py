@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Kind = Literal["graded", "binary"]
+Form = Literal["original", "whiteningbert"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,8 @@ class PairSet:
         unjudged: pairs left out because their gold score is blank.
         flattened: the sub-tasks of a year lie in this one file and cannot be told apart, so
             only the concatenated aggregate exists.
+        form: ``whiteningbert`` for texts as that paper's authors ship them, lower-cased and
+            tokenised; a cased model gives others for them.
     """
 
     task: str
@@ -39,6 +42,7 @@ class PairSet:
     sha256: str
     unjudged: int = 0
     flattened: bool = False
+    form: Form = "original"
 
     def __len__(self) -> int:
         return len(self.gold)

@@ -7,6 +7,7 @@ Source: github.com/Jun-jie-Huang/WhiteningBERT, examples/datasets/stsbenchmark.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from whitepool.data import stsb
@@ -38,4 +39,5 @@ def read(folder: Path, task: str, subset: str, split: str) -> PairSet:
         MissingFile: the file is not there.
         UserError: a malformed row, or another number of pairs than is known.
     """
-    return stsb.read_file(folder / file_name(task, subset, split), task, subset, split)
+    pairs = stsb.read_file(folder / file_name(task, subset, split), task, subset, split)
+    return replace(pairs, form="whiteningbert")

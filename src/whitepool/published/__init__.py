@@ -1,0 +1,1 @@
+"""Published values as data, matched by recipe with what a run measures."""
