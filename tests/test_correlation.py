@@ -22,6 +22,7 @@ from whitepool.correlation import (
     spearman,
     spearman_many,
 )
+from whitepool.similarity import in_units
 
 TIED = st.integers(-3, 3).map(float)
 ANY = st.floats(-1e6, 1e6, width=32)
@@ -106,6 +107,11 @@ def test_many_equal_one_at_a_time_and_scipy(rows: list[tuple[float, ...]], round
             assert value == pytest.approx(stats.spearmanr(row, gold).statistic, abs=1e-12)
         else:
             assert math.isnan(value)
+    if rounds and np.abs(x).max() < 1000:
+        units = in_units(x.copy())
+        assert np.array_equal(spearman_many(units, gold), found, equal_nan=True)
+        pearsons = pearson_many(x, gold)
+        assert pearson_many(units, gold) == pytest.approx(pearsons, abs=1e-12, nan_ok=True)
     wanted = [pearson(row, gold) for row in x]
     assert pearson_many(x, gold) == pytest.approx(wanted, abs=1e-12, nan_ok=True)
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whitepool.similarity import cosine
+from whitepool.similarity import cosine, in_units
 
 
 def test_equals_the_formula() -> None:
@@ -77,3 +77,15 @@ def test_equal_sentences_tie_exactly(seed: int, scale: float) -> None:
     assert (cosine(x, same) == 1.0).all()
     both = np.concatenate([x, 3 * x])
     assert (cosine(both, np.stack([np.arange(20), np.arange(20, 40)], 1)) == 1.0).all()
+
+
+@given(
+    st.lists(st.floats(-1, 1) | st.integers(-(2**52), 2**52).map(lambda i: i / 2**52), min_size=1)
+)
+@settings(max_examples=200, deadline=None)
+def test_units_are_rounded_as_cosines_are(values: list[float]) -> None:
+    x = np.array([*values, 1.0, -1.0, 0.0, -0.0, 5e-13, -5e-13, 1.5e-12, 2.5e-12])
+    units = in_units(x.copy())
+    assert units.dtype == np.int64
+    assert np.array_equal(units, np.rint(x * 1e12))
+    assert np.array_equal(units / 1e12, np.round(x, 12))

@@ -6,32 +6,28 @@ Each list is sorted once with the ranks of the other beside it. Along that order
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
 
 _DECIMALS = 1e12  # of cosines, see `whitepool.similarity`
 
 
 def sorted_along(
-    x: Floats, double: NDArray[np.int64]
+    x: NDArray[Any], double: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """``double``, (pair,), in the order of each row of x, (recipe, pair), and where x ties.
 
     Returns:
         (recipe, pair), and (recipe, pair - 1): whether an item's x equals the next one's.
 
-    Multiples of 1e-12 are whole numbers that leave room for ``double`` in the same 64 bits, and
-    sorting those takes half the time of finding an order and following it.
+    Whole numbers, as multiples of 1e-12 are, leave room for ``double`` in the same 64 bits, and
+    sorting those takes a third of the time of finding an order and following it.
     """
     bits = int(double.max()).bit_length()
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = x * _DECIMALS
-        np.rint(whole, out=whole)
-        fits = max(whole.max(), -whole.min()) < 2.0 ** (62 - bits)
-        packs = fits and (whole / _DECIMALS == x).all()
-    if packs:
+    whole = _whole(x)
+    if whole is not None and max(whole.max(), -whole.min()) < 2.0 ** (62 - bits):
         keys = whole.astype(np.int64)
         keys <<= bits
         keys |= double
@@ -42,6 +38,15 @@ def sorted_along(
     order = np.argsort(x, axis=1)
     ordered = np.take_along_axis(x, order, 1)
     return double[order], ordered[:, 1:] == ordered[:, :-1]
+
+
+def _whole(x: NDArray[Any]) -> NDArray[Any] | None:
+    """Numbers as multiples of 1e-12, whole ones as they are; None if they are not multiples."""
+    if x.dtype.kind == "i":
+        return x
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.rint(x * _DECIMALS)
+        return whole if (whole / _DECIMALS == x).all() else None
 
 
 def rank_sums(

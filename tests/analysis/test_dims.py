@@ -257,34 +257,38 @@ def test_the_published_k_is_shown_where_it_exists() -> None:
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), min_size=1, max_size=4),
     st.integers(1, 40),
     st.integers(1, 40),
+    st.integers(1, 90),
 )
 @settings(max_examples=60, deadline=None)
 def test_prefix_cosines_equal_slices(
-    seed: int, shapes: list[tuple[int, int]], unit: int, values: int
+    seed: int, shapes: list[tuple[int, int]], unit: int, values: int, block: int
 ) -> None:
-    """Whatever the blocks: equal rows tie at 1, zero rows give 0, short sets end in NaN."""
+    """Whatever the blocks: equal rows tie at 1, zero rows give 0, short sets end in zeros."""
     generator = np.random.default_rng(seed)
     sets = []
     for dim, pairs in shapes:
         z = generator.normal(size=(dim, 12)) * 10.0 ** generator.integers(-3, 4, (dim, 1))
         z[:, 3], z[:, 5] = 0.0, z[:, 6]
         scales = np.stack([np.ones(dim), generator.uniform(0.1, 5, dim)])
-        sets.append(Pairs(z, scales, generator.integers(0, 12, (pairs, 2))))
+        for count in (pairs, pairs // 2):  # the second shares arrays with its neighbour
+            sets.append(Pairs(z, scales, generator.integers(0, 12, (count, 2))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prefixes, "_PAIRS", unit)
         patch.setattr(prefixes, "_VALUES", values)
+        patch.setattr(prefixes, "_BLOCK", block)
         blocks = list(prefix_cosines(sets))
     found = [np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)]
     for s, cosines_of in zip(sets, found, strict=True):
         assert cosines_of.shape == (2, max(dim for dim, _ in shapes), len(s.pairs))
-        assert np.isnan(cosines_of[:, len(s.coordinates) :]).all()
+        assert cosines_of.dtype == np.int64
+        assert not cosines_of[:, len(s.coordinates) :].any()
         for stage in (0, 1):
             z = (s.coordinates * np.sqrt(s.scales[stage])[:, None]).T
             for k in range(1, len(s.coordinates) + 1):
                 wanted = cosine(z[:, :k], s.pairs)
-                assert np.allclose(cosines_of[stage, k - 1], wanted, rtol=0, atol=2e-12)
+                assert np.allclose(cosines_of[stage, k - 1], 1e12 * wanted, rtol=0, atol=2.01)
         equal = (s.pairs == 5) | (s.pairs == 6)
-        assert (cosines_of[:, : len(s.coordinates), equal.all(1)] == 1).all()
+        assert (cosines_of[:, : len(s.coordinates), equal.all(1)] == 10**12).all()
 
 
 def test_without_whitening_only_the_rotation_is_scored(plm: Callable[[str], Any]) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from whitepool.similarity import DECIMALS
+from whitepool.similarity import in_units
 
 Floats = NDArray[np.float64]
+Units = NDArray[np.int64]
 Mix = tuple[int, ...]
 
 
@@ -47,8 +48,8 @@ def design(mixes: Sequence[Mix], slots: int) -> Floats:
     return chosen[:, one] * chosen[:, other]
 
 
-def mix_cosines(chosen: Floats, both: Floats, first: Floats, second: Floats) -> Floats:
-    """Cosines of some mixes, (mix, pair), rounded as `whitepool.similarity.cosine` rounds.
+def mix_cosines(chosen: Floats, both: Floats, first: Floats, second: Floats) -> Units:
+    """Cosines of some mixes, (mix, pair), in units (`whitepool.similarity.in_units`).
 
     Args:
         chosen: the mixes' `design`, (mix, product).
@@ -65,6 +66,4 @@ def mix_cosines(chosen: Floats, both: Floats, first: Floats, second: Floats) -> 
     scale[zero] = np.inf
     np.sqrt(scale, out=scale)
     result /= scale
-    np.round(result, DECIMALS, out=result)
-    result += 0.0  # turns -0.0 into 0.0
-    return result
+    return in_units(result)

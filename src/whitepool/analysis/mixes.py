@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -211,17 +210,11 @@ def score_mixes(
     sets: Sequence[ScoredSet], grams: Sequence[Floats], mixes: Sequence[Mix], slots: int
 ) -> Iterator[tuple[Sequence[Mix], list[Cell]]]:
     """Raw scores of mixes, some at a time, from the ``grams`` (3, product, pair) of each set."""
-    step = max(1, BLOCK // sum(len(s.gold) for s in sets))
+    step = max(1, torch.get_num_threads() * BLOCK // sum(len(s.gold) for s in sets))
     together = np.concatenate(grams, axis=2)
     ends = np.cumsum([len(s.gold) for s in sets])[:-1]
-    threads = torch.get_num_threads()
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(mixes), threads * step):
-            blocks = [
-                mixes[first : first + step]
-                for first in range(start, min(start + threads * step, len(mixes)), step)
-            ]
-            # One large product for all sets: the matrix library's threads idle away small ones.
-            found = [mix_cosines(design(block, slots), *together) for block in blocks]
-            cosines = [np.split(values, ends, axis=1) for values in found]
-            yield from zip(blocks, pool.map(score_many, [sets] * len(blocks), cosines), strict=True)
+    for start in range(0, len(mixes), step):
+        block = mixes[start : start + step]
+        # One large product for all sets: the matrix library's threads idle away small ones.
+        cosines = mix_cosines(design(block, slots), *together)
+        yield block, score_many(sets, np.split(cosines, ends, axis=1))

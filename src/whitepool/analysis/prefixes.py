@@ -9,20 +9,22 @@ their variances for the same directions before scaling.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from whitepool.similarity import DECIMALS
+from whitepool.similarity import in_units
 
 Floats = NDArray[np.float64]
+Units = NDArray[np.int64]
 
-_PAIRS = 4096  # pairs of one unit of work, whose arrays fit the cache
+_PAIRS = 4096  # most pairs of one unit of work
+_BLOCK = 2**16  # products of coordinates taken at a time, which fit the cache
 _VALUES = 2**22  # cosines held at a time
 
 
@@ -41,30 +43,45 @@ class Pairs:
     pairs: NDArray[np.int64]
 
 
-def prefix_cosines(sets: Sequence[Pairs]) -> Iterator[list[Floats]]:
+def prefix_cosines(sets: Sequence[Pairs]) -> Iterator[list[Units]]:
     """Cosines of every set in blocks of k: from the last k + 1 on, (stage, k, pair) for each set.
 
     Args:
-        sets: with the same number of stages, of any number of dimensions.
+        sets: with the same number of stages, of any number of dimensions. Neighbours with the same
+            arrays of coordinates and scales are worked on together.
 
-    Values are rounded, and zero beside a zero vector, as in `whitepool.similarity.cosine`. A set is
-    NaN from where its own dimensions end. Units of pairs run in threads, each in float64.
+    Values are whole numbers of 1e-12 (`whitepool.similarity.in_units`), and zero beside a zero
+    vector. Where a set's own dimensions end it has zeros alone, which have no correlation. Units of
+    pairs run in threads, each in float64.
     """
     stages, dims = len(sets[0].scales), [len(s.coordinates) for s in sets]
-    step = max(1, _VALUES // max(1, stages * sum(len(s.pairs) for s in sets)))
-    units = [
-        (place, slice(start, start + _PAIRS), _Sums(s, s.pairs[start : start + _PAIRS]))
-        for place, s in enumerate(sets)
-        for start in range(0, len(s.pairs), _PAIRS)
-    ]
-    sums = [unit[2] for unit in units]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    ends = np.cumsum([len(s.pairs) for s in sets])
+    step = max(1, _VALUES // max(1, stages * int(ends[-1])))
+    sums, places = zip(*_units(sets), strict=True)
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for k in range(0, max(dims), step):
-            size = min(step, max(dims) - k)
-            blocks = [np.full((stages, size, len(s.pairs)), np.nan) for s in sets]
-            parts = [blocks[p][:, : max(0, dims[p] - k), pairs] for p, pairs, _ in units]
+            found = np.zeros((stages, min(step, max(dims) - k), ends[-1]), dtype=np.int64)
+            parts = [found[:, : max(0, s.dims - k), at] for s, at in zip(sums, places, strict=True)]
             list(pool.map(_Sums.advance, sums, repeat(k), parts))
-            yield blocks
+            yield np.split(found, ends[:-1], axis=2)
+
+
+def _units(sets: Sequence[Pairs]) -> Iterator[tuple[_Sums, slice]]:
+    """Units of work, and where their pairs stand when all sets are laid side by side."""
+    together: list[list[Pairs]] = []
+    for s in sets:
+        last = together[-1][-1] if together else None
+        if last and last.coordinates is s.coordinates and last.scales is s.scales:
+            together[-1].append(s)
+        else:
+            together.append([s])
+    done = 0
+    for some in together:
+        pairs = np.concatenate([s.pairs for s in some])
+        for start in range(0, max(1, len(pairs)), _PAIRS):
+            own = pairs[start : start + _PAIRS]
+            yield _Sums(some[0], own), slice(done, done + len(own))
+            done += len(own)
 
 
 class _Sums:
@@ -72,27 +89,35 @@ class _Sums:
 
     def __init__(self, source: Pairs, pairs: NDArray[np.int64]) -> None:
         self.coordinates, self.scales = source.coordinates, source.scales
+        self.dims = len(self.coordinates)
         self.first, self.second = np.ascontiguousarray(pairs.T)
         self.sums = np.zeros((len(self.scales), 3, len(pairs)))  # of ab, aa, bb
 
-    def advance(self, k: int, out: Floats) -> None:
+    def advance(self, k: int, out: Units) -> None:
         """Write the cosines over the first k + 1, k + 2 … coordinates, (stage, k, pair)."""
-        terms, scaled = np.empty_like(self.sums[0]), np.empty_like(self.sums[0])
-        a, b = np.empty_like(terms[0]), np.empty_like(terms[0])
-        for j in range(out.shape[1]):
-            np.take(self.coordinates[k + j], self.first, out=a, mode="clip")  # faster than "raise"
-            np.take(self.coordinates[k + j], self.second, out=b, mode="clip")
-            np.multiply(a, b, out=terms[0])
-            np.multiply(a, a, out=terms[1])
-            np.multiply(b, b, out=terms[2])
-            for sums, scales, cosines in zip(self.sums, self.scales, out, strict=True):
-                np.multiply(terms, scales[k + j], out=scaled)
-                np.add(sums, scaled, out=sums)
-                np.multiply(sums[1], sums[2], out=a)
-                np.sqrt(a, out=a)
-                a += a == 0  # beside a zero vector the sum of products is 0 as well
-                value = np.divide(sums[0], a, out=cosines[j])
-                value *= 10.0**DECIMALS
-                np.rint(value, out=value)
-                value /= 10.0**DECIMALS
-                value += 0.0  # turns -0.0 into 0.0
+        size, pairs = out.shape[1:]
+        step = max(1, min(size, _BLOCK // max(1, pairs)))
+        products, scaled = np.empty((3, step, pairs)), np.empty((3, step, pairs))
+        for start in range(0, size, step):
+            stop = min(size, start + step)
+            some, at = slice(k + start, k + stop), slice(0, stop - start)
+            ab, a, b = products[:, at]
+            coordinates = self.coordinates[some]
+            np.take(coordinates, self.first, axis=1, out=a, mode="clip")  # faster than "raise"
+            np.take(coordinates, self.second, axis=1, out=b, mode="clip")
+            np.multiply(a, b, out=ab)
+            np.multiply(a, a, out=a)
+            np.multiply(b, b, out=b)
+            for stage, scales in enumerate(self.scales):
+                terms = np.multiply(products[:, at], scales[some, None], out=scaled[:, at])
+                terms[:, 0] += self.sums[stage]
+                for j in range(1, stop - start):  # faster than accumulate along that axis
+                    np.add(terms[:, j - 1], terms[:, j], out=terms[:, j])
+                self.sums[stage] = terms[:, -1]
+                dots, norms, others = terms
+                norms *= others
+                np.sqrt(norms, out=norms)
+                if not norms[0].all():  # beside a zero vector the sum of products is 0 as well
+                    norms += norms == 0
+                dots /= norms
+                out[stage, start:stop] = in_units(dots)
