@@ -1,4 +1,4 @@
-"""The command line: python -m benchmarks encode | suite | analyses | scale | profile."""
+"""The command line: python -m benchmarks encode | suite | analyses | scale | profile | methods."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from benchmarks import (
     encode,
     grids,
     machine,
+    method_tables,
     models,
     peers,
     profile,
@@ -208,6 +209,7 @@ COMMANDS = {
     "analyses": run_analyses,
     "scale": run_scale,
     "profile": run_profile,
+    "methods": method_tables.run,
 }
 
 
