@@ -40,17 +40,19 @@ CLAIMS = (
     Claim("Zhang 2024: a pretended chain of thought lifts", "prompt_cot", "prompteol"),
     Claim("Zhang 2024: knowledge lifts", "prompt_ke", "prompteol"),
     Claim("Springer 2024: the second copy beats the mean", "echo", "avg"),
-    Claim("Mu 2018: removal lifts word vectors", "static + remove_top", "static"),
-    Claim("Yokoi 2024: Zipfian whitening lifts", "static + zipfian", "static"),
-    Claim("Yokoi 2024: and more than removal", "static + zipfian", "static + remove_top"),
-    Claim("Arora 2017 (SIF): weights lift", "sif static", "static"),
+    Claim("Mu 2018: removal lifts word vectors", "static_words + remove_top", "static_words"),
+    Claim("Yokoi 2024: Zipfian whitening lifts", "static_words + zipfian", "static_words"),
+    Claim(
+        "Yokoi 2024: and more than removal", "static_words + zipfian", "static_words + remove_top"
+    ),
+    Claim("Arora 2017 (SIF): weights lift", "sif static", "static_words"),
     Claim("Arora 2017: removal lifts further", "sif static + remove_common", "sif static"),
     Claim(
         "Ethayarajh 2018: uSIF beats SIF",
         "usif static + remove_common 5",
         "sif static + remove_common",
     ),
-    Claim("Jiang 2022: biased tokens removed lift", "static_remove_biases", "static"),
+    Claim("Jiang 2022: biased tokens removed lift", "static_remove_biases", "static_words"),
 )
 
 

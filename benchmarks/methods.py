@@ -74,6 +74,7 @@ MAPS: dict[str, PostProcess] = {
 }
 WORDS = {
     "static": named("static"),
+    "static_words": named("static_words"),
     "idf static": LinearPooling(Idf(), ["static"]),
     "sif static": LinearPooling(Sif(), ["static"]),
     "usif static": LinearPooling(Usif(), ["static"]),
