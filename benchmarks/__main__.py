@@ -18,6 +18,7 @@ from benchmarks import (
     grids,
     machine,
     memory,
+    method_tables,
     models,
     peers,
     profile,
@@ -259,6 +260,7 @@ COMMANDS = {
     "profile": run_profile,
     "memory": run_memory,
     "search": run_search,
+    "methods": method_tables.run,
 }
 
 

@@ -81,6 +81,16 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("profile", parents=[common], help="where the time goes")
     command.add_argument("--sentences", type=_positive, help="how many (default 1500)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
+
+    command = commands.add_parser(
+        "methods", parents=[common], help="scores of every head by every map, and what papers claim"
+    )
+    command.add_argument("--models", type=_list, help="default all_minilm,all_mpnet,gemma")
+    command.add_argument("--output", type=Path, metavar="FILE", help="write the tables in Markdown")
+    command.add_argument(
+        "--bootstrap", type=_positive, default=1000, help="resamples (default 1000)"
+    )
+    command.add_argument("--impact-pairs", type=int, default=100, help="0 for none (default 100)")
     return whole
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from benchmarks import (
     grids,
@@ -253,3 +254,33 @@ def test_documents_are_white_and_queries_go_the_same_way() -> None:
     documents, queries = search.whitened(raw, raw[:4])
     assert np.cov(documents, rowvar=False) == pytest.approx(np.eye(5), abs=1e-3)
     assert np.allclose(queries, documents[:4], atol=1e-5)
+
+
+def test_methods_are_scored_as_the_api_encodes_them(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import whitepool
+
+    page = tmp_path / "methods.md"
+    found = quick(tmp_path, "methods", "--output", str(page))["tiny"]
+    (task,) = sentences.load(None, quick=True)
+    (scored,) = task.scored
+    scores = {row["head"]: row for row in found["scores"]}
+    for head, step in (("echo", "raw"), ("prompteol", "raw"), ("max", "center"), ("avg", "zca")):
+        encoder = whitepool.load(
+            folder, pooling=head, whitening=None if step == "raw" else step, device="cpu"
+        )
+        if step != "raw":
+            encoder.fit([*scored.first, *scored.second])
+        a, b = encoder.encode(scored.first), encoder.encode(scored.second)
+        cosines = encoder.similarity_pairwise(a, b)
+        wanted = 100 * stats.spearmanr(cosines.round(6), scored.gold).statistic
+        assert float(scores[head][step].split()[0]) == pytest.approx(wanted, abs=0.2)
+    assert scores["avg"]["zipfian"] == ""
+    assert scores["static"]["zipfian"] == ""
+    assert scores["static_words"]["zipfian"]
+    (claim,) = (row for row in found["claims"] if row["recipes"] == "avg + pca against avg")
+    values = [float(scores["avg"][step].split()[0]) for step in ("pca", "raw")]
+    assert float(claim["difference"].split()[0]) == pytest.approx(values[0] - values[1], abs=0.11)
+    assert f"| avg | {scores['avg']['raw']} |" in page.read_text(encoding="utf-8")
+    assert "usif is left out: 0% of" in capsys.readouterr().out

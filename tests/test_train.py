@@ -106,7 +106,7 @@ def test_words_are_counted_and_merged(command: Any, files: dict[str, str]) -> No
     """Zipfian whitening of two halves is that of the whole, and equals the API's."""
     import whitepool
 
-    options = ["pooling=static", "whitening=zipfian"]
+    options = ["pooling=static_words", "whitening=zipfian"]
     code, half = command(*text(files["a"]), *options)
     assert code == 0
     resumed = f"resume_from={half / 'moments.safetensors'}"
@@ -116,13 +116,13 @@ def test_words_are_counted_and_merged(command: Any, files: dict[str, str]) -> No
     ours = whitepool.load(whole / "recipe")
     path = Recipe.load(whole / "recipe").model.path
     assert path is not None
-    theirs = whitepool.load(path, pooling="static", whitening="zipfian").fit(sentences)
+    theirs = whitepool.load(path, pooling="static_words", whitening="zipfian").fit(sentences)
     a, b = ours.encode(sentences), theirs.encode(sentences)
     assert np.allclose(a @ a.T, b @ b.T, atol=1e-3)
     moments, content = load_moments(whole / "moments.safetensors")
     assert moments.count == sum(len(sentence.split()) for sentence in sentences)
     assert content["vectors"]["of"] == "words"
-    code, _ = command(*text(files["b"]), "pooling=static", resumed)
+    code, _ = command(*text(files["b"]), "pooling=static_words", resumed)
     assert code == 1
 
 

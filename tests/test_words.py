@@ -19,7 +19,17 @@ from whitepool.errors import UserError
 from whitepool.evaluation import evaluate
 from whitepool.fitting import fit_each
 from whitepool.maps import Zipfian
-from whitepool.pooling import AttentionDiagonal, LinearPooling, MaxPooling, Uniform
+from whitepool.pooling import (
+    AttentionDiagonal,
+    FirstToken,
+    Idf,
+    LinearPooling,
+    MaxPooling,
+    Uniform,
+    Usif,
+    VocabularyWeights,
+    Words,
+)
 from whitepool.recipe import Recipe
 from whitepool.whitening import Whitening, load_maps
 from whitepool.words import check_words, counted, moments_of_fit_sets, word_moments
@@ -45,14 +55,16 @@ def zipfian(table: np.ndarray, times: dict[int, int]) -> tuple[np.ndarray, np.nd
     return mean, axes[kept].T / singular[kept]
 
 
-@pytest.mark.parametrize("head", ["static", "weighted"])
+@pytest.mark.parametrize("head", ["static_words", "weighted"])
 def test_a_sentence_is_the_mean_of_its_whitened_words(
     plm: Callable[[str], Any], checkpoint: Callable[[str], Path], head: str
 ) -> None:
     model = plm("bert")
     table = model.model.get_input_embeddings().weight.detach().double().numpy()
     mean, whiten = zipfian(table, frequencies(model, TEXTS))
-    tokens = Uniform() if head == "static" else AttentionDiagonal(1, 2, normalize=True)
+    vocabulary = len(plm("bert").tokenizer)
+    weighed = VocabularyWeights(torch.arange(vocabulary, dtype=torch.float64) % 3)
+    tokens = Words() if head == "static_words" else weighed
     pooling = LinearPooling(tokens, ["static"])
     encoder = whitepool.load(
         checkpoint("bert"), pooling=pooling, whitening="zipfian", device="cpu"
@@ -112,7 +124,7 @@ def test_a_run_and_its_recipe(
     checkpoint: Callable[[str], Path], plm: Callable[[str], Any], tmp_path: Path
 ) -> None:
     """The run's score by scipy, its map by the loop, its recipe's scores, from vectors reused."""
-    zip_ = ["pooling=static", "whitening=zipfian", "whitening.fit_on=suite", "cache=off"]
+    zip_ = ["pooling=static_words", "whitening=zipfian", "whitening.fit_on=suite", "cache=off"]
     evaluate(composed(checkpoint("bert"), tmp_path / "run", *zip_))
     maps, _ = load_maps(tmp_path / "run" / "whitening.safetensors")
     sets = [s for task in load() for s in task.scored]
@@ -145,7 +157,7 @@ def test_reused_vectors_give_the_same_map(
     checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
-    zip_ = ["pooling=static", "whitening=zipfian"]
+    zip_ = ["pooling=static_words", "whitening=zipfian"]
     for name in ("first", "second"):
         evaluate(composed(checkpoint("bert"), tmp_path / name, *zip_))
     content = json.loads((tmp_path / "second" / "results.json").read_text(encoding="utf-8"))
@@ -155,16 +167,18 @@ def test_reused_vectors_give_the_same_map(
 
 def test_heads_that_are_no_mean_of_words() -> None:
     for head in (
-        LinearPooling(Uniform(), [-1]),
-        LinearPooling(Uniform(), ["static", 0]),
+        LinearPooling(Words(), [-1]),
+        LinearPooling(Words(), ["static", 0]),
         MaxPooling(["static"]),
     ):
         with pytest.raises(UserError, match=r"whitening=zipfian whitens word vectors and the head"):
             check_words(Zipfian(), head)
         check_words(Whitening(), head)
-    with pytest.raises(UserError, match=r"add up to 1: set pooling.normalize=true"):
-        check_words(Zipfian(), LinearPooling(AttentionDiagonal(0, 0), ["static"]))
-    check_words(Zipfian(), LinearPooling(Uniform(), ["static"]))
+    for tokens in (Uniform(), AttentionDiagonal(0, 0), FirstToken()):
+        with pytest.raises(UserError, match=r"averages special tokens too: use pooling=static_wo"):
+            check_words(Zipfian(), LinearPooling(tokens, ["static"]))
+    for tokens in (Words(), Idf(), Usif(), VocabularyWeights(torch.ones(3))):
+        check_words(Zipfian(), LinearPooling(tokens, ["static"]))
 
 
 def test_wrong_heads_are_refused_before_work_is_done(
@@ -172,7 +186,7 @@ def test_wrong_heads_are_refused_before_work_is_done(
 ) -> None:
     for overrides, message in (
         (["whitening=zipfian"], "use pooling=static"),
-        (["whitening=zipfian", "pooling=static", "analysis=layers"], "is fitted on words"),
+        (["whitening=zipfian", "pooling=static_words", "analysis=layers"], "is fitted on words"),
         (["whitening=zca", "analysis=table1"], "takes whitening=pca or whitening=off, not Zca"),
         (["whitening=zca", "analysis=dims"], "takes whitening=pca or whitening=off, not Zca"),
     ):

@@ -18,7 +18,7 @@ from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
-from whitepool.tokenizing import Tokenized, pad_id, tokenize
+from whitepool.tokenizing import Tokenized, added_ids, pad_id, tokenize
 
 
 class FrozenPLM(nn.Module):
@@ -49,6 +49,7 @@ class FrozenPLM(nn.Module):
         self._takes = set(inspect.signature(loaded.model.forward).parameters)
         self.window = blocks.window(loaded.model)
         self._prepared = False
+        self._added = tuple(added_ids(loaded.tokenizer))
         blocks.install(loaded.model, self.depth)
 
     @classmethod
@@ -304,7 +305,9 @@ class FrozenPLM(nn.Module):
             diagonals = {key: d[i] for key, d in capture.diagonals.items()}
             mask = torch.ones_like(part, dtype=torch.bool)
             mask_id = self.tokenizer.mask_token_id
-            result.append(States(self.depth, mask, part, own, diagonals, pooled, mask_id))
+            result.append(
+                States(self.depth, mask, part, own, diagonals, pooled, mask_id, self._added)
+            )
         return result
 
     def _prepare(self) -> None:

@@ -107,6 +107,7 @@ class States:
         diagonals: (block, head) -> (batch, token), the attention each token pays itself.
         pooled: (batch, dim), the pooler's linear map of the first token, before its tanh.
         mask_id: id of the model's mask token, None where it has none.
+        added: ids of the model's special tokens, the unknown token not among them.
     """
 
     depth: int
@@ -116,6 +117,7 @@ class States:
     diagonals: dict[BlockHead, Tensor] = field(default_factory=dict)
     pooled: Tensor | None = None
     mask_id: int | None = None
+    added: tuple[int, ...] = ()
 
     def stack(self, layers: Iterable[Layer]) -> list[Tensor]:
         """The hidden states of ``layers`` in float32, one (batch, token, dim) for each."""

@@ -19,7 +19,8 @@ from whitepool.errors import UserError
 from whitepool.maps.zipfian import Zipfian
 from whitepool.moments import Moments
 from whitepool.plm import FrozenPLM
-from whitepool.pooling import AttentionDiagonal, LinearPooling, Pooling
+from whitepool.pooling import LinearPooling, Pooling, VocabularyWeights, Words
+from whitepool.pooling.estimated import Estimated
 from whitepool.token_counts import special_ids
 from whitepool.whitening import PostProcess
 
@@ -32,7 +33,7 @@ def of_words(post: PostProcess | None) -> bool:
 
 
 def check_words(post: PostProcess | None, pooling: Pooling) -> None:
-    """See that a step for words comes after a weighted mean of word vectors.
+    """See that a step for words comes after a mean of their vectors, with weights that add to 1.
 
     Raises:
         UserError: it does not.
@@ -43,12 +44,14 @@ def check_words(post: PostProcess | None, pooling: Pooling) -> None:
     if not static:
         raise UserError(
             "whitening=zipfian whitens word vectors and the head is no mean of them: use "
-            "pooling=static, or another linear head with pooling.layers=[static]."
+            "pooling=static_words, or idf, sif or usif with pooling.layers=[static]."
         )
     assert isinstance(pooling, LinearPooling)
-    if isinstance(pooling.tokens, AttentionDiagonal) and not pooling.tokens.normalize:
+    if not isinstance(pooling.tokens, Words | VocabularyWeights | Estimated):
+        # Their vectors, far from those of words, would be whitened to the largest of all.
         raise UserError(
-            "whitening=zipfian needs token weights that add up to 1: set pooling.normalize=true."
+            "whitening=zipfian counts words alone and the head averages special tokens too: use "
+            "pooling=static_words, or idf, sif or usif with pooling.layers=[static]."
         )
 
 

@@ -19,7 +19,7 @@ import whitepool
 from whitepool.errors import UserError
 from whitepool.framing import Frame
 from whitepool.plm import FrozenPLM
-from whitepool.pooling import ByPosition, Impact, LinearPooling, SbertWk
+from whitepool.pooling import ByPosition, Impact, LinearPooling, SbertWk, Words
 from whitepool.pooling.binding import bind
 from whitepool.pooling.sbert_wk import importance, unified
 from whitepool.states import Needs, States, pad
@@ -177,3 +177,15 @@ def test_weights_by_position(lengths: list[int], left: bool) -> None:
         wanted = [i / sum(range(1, n + 1)) for i in range(1, n + 1)]
         gap = [0.0] * (longest - n)
         assert np.allclose(row, [*gap, *wanted] if left else [*wanted, *gap], atol=1e-6)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_words_leave_special_tokens_out(ids: list[list[int]]) -> None:
+    """Ids 0 and 3 are special; a text of those alone weighs nothing."""
+    tokens = pad(ids, 5)
+    states = States(1, tokens.mask, tokens.ids, added=(0, 3))
+    for row, sequence in zip(Words()(states).numpy(), ids, strict=True):
+        kept = sum(i not in (0, 3) for i in sequence)
+        wanted = [0.0 if i in (0, 3) else 1 / kept for i in sequence]
+        assert np.allclose(row, [*wanted, *[0.0] * (len(row) - len(sequence))])

@@ -15,6 +15,7 @@ from whitepool.pooling.tokens import (
     LastToken,
     Uniform,
     VocabularyWeights,
+    Words,
 )
 from whitepool.pooling.vocabulary import StaticRemoveBiases, Usif
 
@@ -39,4 +40,5 @@ __all__ = [
     "Uniform",
     "Usif",
     "VocabularyWeights",
+    "Words",
 ]

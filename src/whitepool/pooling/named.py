@@ -19,6 +19,7 @@ from whitepool.pooling.tokens import (
     FirstToken,
     LastToken,
     Uniform,
+    Words,
 )
 from whitepool.states import Layer
 
@@ -54,6 +55,7 @@ LINEAR: dict[str, tuple[TokenWeights | None, tuple[Layer, ...]]] = {
     "prompt_ke": (LastToken(), (-2,)),
     "prompteol": (LastToken(), (-1,)),
     "static": (Uniform(), ("static",)),
+    "static_words": (Words(), ("static",)),
     "top2": (Uniform(), (-2, -1)),
     "weighted_mean": (ByPosition(), (-1,)),
 }

@@ -26,6 +26,7 @@ from whitepool.pooling.tokens import (
     LastToken,
     Uniform,
     VocabularyWeights,
+    Words,
 )
 
 
@@ -75,6 +76,13 @@ class Position:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unadded:
+    """Equal weights on all tokens but the special ones."""
+
+    kind: Literal["words"] = "words"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mask:
     """All weight on the one mask token."""
 
@@ -96,7 +104,9 @@ class Perturbed:
     cap: int = 64
 
 
-TokensSpec = First | Last | Even | Diagonal | ByTokenId | Position | Mask | Copy | Perturbed
+TokensSpec = (
+    First | Last | Even | Diagonal | ByTokenId | Position | Unadded | Mask | Copy | Perturbed
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +167,7 @@ TOKENS: dict[type, type] = {
     Diagonal: AttentionDiagonal,
     ByTokenId: VocabularyWeights,
     Position: ByPosition,
+    Unadded: Words,
     Mask: MaskToken,
     Copy: SecondCopy,
     Perturbed: Impact,

@@ -52,6 +52,19 @@ class Uniform:
 
 
 @dataclass(frozen=True)
+class Words:
+    """Equal weights on all tokens but the special ones; none on a text of special tokens alone."""
+
+    diagonals: tuple[BlockHead, ...] = ()
+
+    def __call__(self, states: States) -> Tensor:
+        """Weights, (batch, token)."""
+        added = torch.tensor(states.added, dtype=states.ids.dtype, device=states.ids.device)
+        words = (states.mask & ~torch.isin(states.ids, added)).float()
+        return words / words.sum(1, keepdim=True).clamp(min=1)
+
+
+@dataclass(frozen=True)
 class ByPosition:
     """t / (1 + 2 + … + n) at the t-th of n tokens, for decoders, whose later tokens have seen more.
 
