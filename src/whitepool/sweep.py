@@ -11,8 +11,8 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
+from whitepool import pictures
 from whitepool.cli import ERROR_FILE, failed_jobs
-from whitepool.figures import files
 from whitepool.jobs import Job, read_jobs
 
 COLUMNS = ("job", "overrides", "score", "low", "high", "raw", "seconds", "status")
@@ -32,14 +32,7 @@ class SummaryCallback(Callback):
             writer.writeheader()
             writer.writerows(jobs)
         _show(jobs, folder)
-        if files.wanted(config):
-
-            def drawings() -> files.Drawings:
-                from whitepool.figures.of_jobs import drawings
-
-                return drawings(found)
-
-            files.save(drawings, folder, None)
+        pictures.of_multirun(config, found, folder)
 
 
 def _row(job: Job) -> dict[str, Any]:
