@@ -11,7 +11,7 @@ from typing import Literal
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
-from whitepool import report, scores
+from whitepool import pictures, report, scores
 from whitepool.analysis.run import Grids, analyse
 from whitepool.corpus_pass import fit_on_corpus
 from whitepool.encoding import encode, make_trainer, open_store
@@ -140,15 +140,7 @@ def score_recipe(
         logger.save()
     run.log_table(logger)
     report.show(run, output)
-    if files.wanted(config):
-
-        def drawings() -> files.Drawings:
-            from whitepool.figures import of_run
-
-            name = config.pooling.name
-            return of_run.drawings(inputs, encoded.vectors, maps, result, name)
-
-        files.save(drawings, output, logger)
+    pictures.of_run(config, inputs, encoded.vectors, maps, result, folder=output, logger=logger)
     return run.headline.value
 
 

@@ -1,9 +1,10 @@
-"""What the jobs of a multirun left in its folder, whichever process ran them."""
+"""What runs left in their folders: one run, or the jobs of a multirun."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,46 +13,97 @@ from omegaconf import OmegaConf
 
 from whitepool.cli import ERROR_FILE
 
+SCRIPTS = "python {}.py"
+
 
 @dataclass(frozen=True)
 class Job:
-    """One job.
+    """One run.
 
     Attributes:
-        folder: where its files are; named by the job's number.
+        folder: where its files are; of a multirun's jobs named by their number.
         overrides: what was typed or swept for it.
         results: content of results.json, None where it failed.
         error: why it failed, in a sentence; empty where it did not.
+        program: what was typed before the overrides.
+        swept: whether its configuration would start a multirun of its own (Hydra's
+            ``sweeper.params``).
     """
 
     folder: Path
     overrides: tuple[str, ...]
     results: dict[str, Any] | None
     error: str = ""
+    program: str = SCRIPTS.format("evaluate")
+    swept: bool = False
+
+    def table(self, name: str, **where: str) -> Iterator[dict[str, Any]]:
+        """Rows of the table NAME.csv whose columns have these values; numbers are numbers."""
+        with (self.folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if all(row.get(key) == value for key, value in where.items()):
+                    yield {key: number(value) for key, value in row.items()}
+
+    def config(self) -> str:
+        """The resolved configuration as YAML; empty where none was left."""
+        path = self.folder / "config.yaml"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def number(cell: str) -> str | float | int:
+    """A cell of a CSV file as the number that it spells, if it does."""
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
+
+
+def read_job(folder: Path) -> Job:
+    """A finished or failed run, whether Hydra started it or not."""
+    hydra, overrides = _hydra(folder), folder / ".hydra" / "overrides.yaml"
+    typed = tuple(OmegaConf.load(overrides)) if overrides.exists() else ()
+    app, name = hydra.get("help", {}).get("app_name", ""), hydra.get("job", {}).get("name")
+    program = app if " " in app else SCRIPTS.format(name or "evaluate")
+    swept = bool(hydra.get("sweeper", {}).get("params"))
+    results, error = folder / "results.json", folder / ERROR_FILE
+    if error.exists():
+        why = error.read_text(encoding="utf-8").split("\n")[0]
+        return Job(folder, typed, None, why, program, swept)
+    if not results.exists():
+        return Job(folder, typed, None, "ended without results", program, swept)
+    content = json.loads(results.read_text(encoding="utf-8"))
+    return Job(folder, typed, content, "", program, swept)
 
 
 def read_jobs(folder: Path) -> list[Job]:
     """The jobs of a multirun's folder by number; other folders in it are passed over."""
     paths = [path for path in folder.iterdir() if (path / ".hydra" / "overrides.yaml").exists()]
-    return [_read(path) for path in sorted(paths, key=_number)]
+    return [read_job(path) for path in sorted(paths, key=_number)]
+
+
+def differing(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
+    """The overrides of each job without those that all have."""
+    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
+    return [tuple(o for o in job.overrides if o not in common) for job in jobs]
 
 
 def names_of(jobs: Sequence[Job]) -> list[str]:
-    """What tells each job from the others: its overrides without those that all have."""
-    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
-    names = [" ".join(o for o in job.overrides if o not in common) for job in jobs]
-    return [name or job.folder.name for name, job in zip(names, jobs, strict=True)]
+    """What tells each job from the others, or its folder's name where nothing does."""
+    pairs = zip(differing(jobs), jobs, strict=True)
+    return [" ".join(overrides) or job.folder.name for overrides, job in pairs]
 
 
 def _number(path: Path) -> tuple[int, str]:
     return (int(path.name) if path.name.isdigit() else -1, path.name)
 
 
-def _read(folder: Path) -> Job:
-    overrides = tuple(OmegaConf.load(folder / ".hydra" / "overrides.yaml"))
-    results, error = folder / "results.json", folder / ERROR_FILE
-    if error.exists():
-        return Job(folder, overrides, None, error.read_text(encoding="utf-8").split("\n")[0])
-    if not results.exists():
-        return Job(folder, overrides, None, "ended without results")
-    return Job(folder, overrides, json.loads(results.read_text(encoding="utf-8")))
+def _hydra(folder: Path) -> Mapping[str, Any]:
+    """Hydra's own settings of the run; nothing where Hydra did not start it."""
+    path = folder / ".hydra" / "hydra.yaml"
+    if not path.exists():
+        return {}
+    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    settings: Mapping[str, Any] = content["hydra"]
+    return settings

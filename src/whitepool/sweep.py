@@ -12,8 +12,8 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
+from whitepool import pictures
 from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
-from whitepool.figures import files
 from whitepool.jobs import Job, read_jobs
 
 SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")
@@ -38,14 +38,7 @@ class SummaryCallback(Callback):
             Console(highlight=False, markup=False).print(
                 f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
             )
-        if files.wanted(config):
-
-            def drawings() -> files.Drawings:
-                from whitepool.figures.of_jobs import drawings
-
-                return drawings(found)
-
-            files.save(drawings, folder, None)
+        pictures.of_multirun(config, found, folder)
 
 
 def ignored_by_all(folders: Iterable[Path]) -> list[str]:

@@ -13,6 +13,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
+from whitepool import pictures
 from whitepool.analysis.base import Analysis, Confirms, Selects
 from whitepool.analysis.encoder import GridEncoder
 from whitepool.analysis.memory import in_words, plan_chunks
@@ -21,7 +22,6 @@ from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
-from whitepool.figures import files
 from whitepool.inputs import Choice, Inputs, load_model
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import needs_binding
@@ -144,21 +144,14 @@ def analyse(
     run.write(output)
     run.log(logger)
     run.show(output)
-    if files.wanted(config):
-
-        def drawings() -> files.Drawings:
-            from whitepool.figures import of_grids
-
-            every = {name: rows for tables in run.tables.values() for name, rows in tables.items()}
-            return of_grids.drawings(
-                every,
-                task=run.task,
-                aggregate=inputs.protocol.aggregate,
-                model=plm.name,
-                pooling=config.pooling.name,
-            )
-
-        files.save(drawings, output, logger)
+    pictures.of_analysis(
+        config,
+        {name: rows for tables in run.tables.values() for name, rows in tables.items()},
+        task=run.task,
+        aggregate=inputs.protocol.aggregate,
+        folder=output,
+        logger=logger,
+    )
     return float(run.headline["value"])
 
 

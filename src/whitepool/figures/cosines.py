@@ -13,7 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from whitepool.figures.style import COLUMN, GREY, STAGES, styled
+from whitepool.figures.colours import GREY, STAGES
+from whitepool.figures.style import COLUMN, styled
 
 BINS = np.linspace(-1, 1, 101)
 

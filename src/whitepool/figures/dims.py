@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
-from whitepool.figures.style import COLUMN, GREY, SPEARMAN, STAGES, styled
-
-Rows = Sequence[Mapping[str, Any]]
+from whitepool.figures.colours import GREY, STAGES
+from whitepool.figures.rows import Rows
+from whitepool.figures.style import COLUMN, SPEARMAN, styled
 
 
 @styled

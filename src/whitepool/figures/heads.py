@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from whitepool.figures.heat import heat, mark
+from whitepool.figures.rows import Rows
 from whitepool.figures.style import COLUMN, SPEARMAN, styled
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 @styled

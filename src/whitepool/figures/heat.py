@@ -12,7 +12,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from whitepool.figures.style import HEAT, RED
+from whitepool.figures.colours import RED
+from whitepool.figures.style import HEAT
 
 MOST = 26  # columns whose numbers can still be read
 

@@ -7,22 +7,17 @@ best score for each number of combined layers, and which layers those are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from whitepool.figures.colours import BLUE, GREY, STAGES
 from whitepool.figures.heat import heat, mark
-from whitepool.figures.style import BLUE, COLUMN, GREY, SPEARMAN, STAGES, styled
-
-Rows = Sequence[Mapping[str, Any]]
-
-
-def combined(row: Mapping[str, Any]) -> tuple[int, ...]:
-    """The layers of a row, ``1+12``."""
-    return tuple(int(layer) for layer in str(row["layers"]).split("+"))
+from whitepool.figures.rows import Rows, combined
+from whitepool.figures.style import COLUMN, SPEARMAN, styled
 
 
 @styled

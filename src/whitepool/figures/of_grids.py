@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from whitepool.figures import dims, heads, layers, recipes
-
-Rows = Sequence[Mapping[str, Any]]
+from whitepool.figures.rows import Rows, select
 
 
 def drawings(
@@ -48,12 +46,6 @@ def drawings(
         title = f"{model}: rows of WhiteningBERT's Table 1 ({aggregate})"
         found["table1"] = partial(recipes.scores, _table1(rows, aggregate), title)
     return found
-
-
-def select(rows: Rows, **where: str) -> Rows:
-    """The rows that have these values, and no sub-task unless it is asked for."""
-    wanted = {"subset": "", **where}
-    return [row for row in rows if all(row.get(k, "") == v for k, v in wanted.items())]
 
 
 def _table1(rows: Rows, aggregate: str) -> list[recipes.Recipe]:

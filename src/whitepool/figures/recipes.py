@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from whitepool.figures.style import COLUMN, GREY, PAGE, STAGES, styled
-
-Rows = Sequence[Mapping[str, Any]]
+from whitepool.figures.colours import GREY, STAGES
+from whitepool.figures.rows import Rows
+from whitepool.figures.style import COLUMN, PAGE, styled
 
 LONGEST = 60  # letters of a name
 MOST = 40  # recipes that can still be read

@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from whitepool.figures.style import COLUMN, CYCLE, GREY, styled
+from whitepool.figures.colours import CYCLE, GREY
+from whitepool.figures.style import COLUMN, styled
 
 
 class Eigenvalues(NamedTuple):

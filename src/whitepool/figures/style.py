@@ -1,8 +1,7 @@
 """The look of all figures: sized for one column of a two-column page, and for every eye.
 
-Colours of categories are those of Okabe and Ito (2008), "Color Universal Design", which stay apart
-under the common kinds of colour blindness; colours of numbers are matplotlib's cividis, made for
-the same. Series also differ in marker or line, so that a print in grey can be read.
+Colours of categories are in `whitepool.figures.colours`; colours of numbers are matplotlib's
+cividis, which stays in order under the common kinds of colour blindness.
 """
 
 from __future__ import annotations
@@ -17,14 +16,6 @@ from matplotlib.figure import Figure
 COLUMN, PAGE = 3.35, 6.9  # inches: width of one column, of two
 DPI = 300
 HEAT = "cividis"
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#000000", "#777777"
-CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
-STAGES = {
-    "raw": ("raw", RED, "o"),
-    "post": ("whitened", BLUE, "s"),
-    "rotated": ("rotated", GREEN, "^"),
-}
 SPEARMAN = "Spearman x100"
 
 P = ParamSpec("P")
