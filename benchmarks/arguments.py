@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import benchmarks
 from benchmarks import analyses, memory, models, peers
@@ -82,6 +83,11 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--sentences", type=_positive, help="how many (default 1500)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
 
+    _add_methods(commands, common)
+    return whole
+
+
+def _add_methods(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "methods", parents=[common], help="scores of every head by every map, and what papers claim"
     )
@@ -91,7 +97,6 @@ def parser() -> argparse.ArgumentParser:
         "--bootstrap", type=_positive, default=1000, help="resamples (default 1000)"
     )
     command.add_argument("--impact-pairs", type=int, default=100, help="0 for none (default 100)")
-    return whole
 
 
 def _positive(text: str) -> int:
