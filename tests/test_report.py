@@ -25,4 +25,4 @@ def test_an_aggregate_names_what_it_lacks() -> None:
     assert missing(TASKS, row("stsb")) == ""
     assert missing(TASKS, row("sts12", "OnWN")) == ""
     assert missing(TASKS, row("avg")) == "sts12/MSRvid sts12/MSRpar sts13/FNWN"
-    assert COLUMNS[-2:] == ["n", "missing"]
+    assert COLUMNS[-4:] == ["n", "missing", "published", "difference"]

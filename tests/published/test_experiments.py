@@ -19,7 +19,7 @@ from whitepool.pooling.spec import describe
 from whitepool.published.experiments import by_experiment, content, register
 from whitepool.published.match import Ran, head_of, resolved, same_recipe
 from whitepool.published.rows import System, systems, values
-from whitepool.whitening import POST_PROCESSES
+from whitepool.maps.names import POST_PROCESSES
 
 from tiny_suite import CONF
 
