@@ -229,6 +229,32 @@ def test_pairs_and_a_protocol(command: Any, files: dict[str, str]) -> None:
     assert recipe.post.count == 50
 
 
+def test_an_export_beside_the_recipe(
+    command: Any, files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    folder = tmp_path / "exported"
+    wanted = [*text(files["all"]), "whitening.k=8", f"export={folder}"]
+    code, run = command(*wanted)
+    assert code == 0
+    assert "SentenceTransformer(FOLDER) loads it" in capsys.readouterr().err
+    import whitepool
+
+    sentences = Path(files["b"]).read_text().splitlines()
+    ours = whitepool.load(run / "recipe", device="cpu").encode(sentences)
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(sentences)
+    assert np.abs(ours - theirs).max() < 1e-4 * np.abs(ours).max()
+    card = (folder / "README.md").read_text()
+    assert f"    python train.py hydra.run.dir={run} " in card
+    assert f" export={folder} " in card
+    code, run = command(*wanted)  # refused before any work
+    assert code == 1
+    assert f"{folder} is an export: replace it with overwrite=true" in capsys.readouterr().err
+    assert not (run / "recipe").exists()
+    code, _ = command(*wanted, "overwrite=true")
+    assert code == 0
+
+
 @pytest.mark.parametrize("name", ["idf", "sif"])
 def test_token_weights_are_kept_in_the_recipe(
     command: Any, files: dict[str, str], capsys: pytest.CaptureFixture[str], name: str
@@ -269,7 +295,17 @@ def test_fit_and_score_in_one_go(
     assert a["fit"]["sets"]["corpus"]["vectors"] == 200
     assert a["fit"]["on"] == b["fit"]["on"] == "200 texts of corpus text"
     assert a["fit"]["corpora"][0]["sources"] == [files["all"]]
-    assert Recipe.load(one / "recipe").provenance == Recipe.load(fitted / "recipe").provenance
+    kept = dict(Recipe.load(one / "recipe").provenance)
+    other = dict(Recipe.load(fitted / "recipe").provenance)
+    assert kept.pop("command").startswith("python evaluate.py ")
+    assert other.pop("command").startswith("python train.py ")
+    assert kept.pop("protocol") == "simcse (all)"
+    assert kept.pop("spearman_mine") == pytest.approx(a["headline"]["value"], abs=1e-4)
+    assert kept == other
+    scored = Recipe.load(two / "recipe").provenance
+    assert scored["command"] == Recipe.load(fitted / "recipe").provenance["command"]
+    assert str(scored["scored_with"]).startswith("python evaluate.py ")
+    assert scored["spearman_mine"] == pytest.approx(b["headline"]["value"], abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-import whitepool
 from whitepool.encoder import Encoder
+from whitepool.plm import FrozenPLM
 from whitepool.pooling import (
     AttentionDiagonal,
     FirstToken,
@@ -22,6 +23,8 @@ from whitepool.pooling import (
     Uniform,
     VocabularyWeights,
 )
+from whitepool.recipe_model import describe_model
+from whitepool.whitening import Whitening
 
 from tiny import WORDS
 
@@ -53,7 +56,7 @@ OWN: dict[str, Pooling] = {
     "ditto_normalized": LinearPooling(AttentionDiagonal(0, 3, normalize=True), [0, -1]),
 }
 HEADS = CHAINS | OWN
-POSTS: dict[str, dict[str, Any]] = {"raw": {}, "pca": {"whitening": "pca", "k": 12}}
+POSTS = {"raw": None, "pca": Whitening(12), "pca_all": Whitening()}
 
 
 def texts(n: int, seed: int = 0) -> list[str]:
@@ -61,17 +64,25 @@ def texts(n: int, seed: int = 0) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, 30))) for _ in range(n)]
 
 
-FIT = texts(300, seed=1)
+FIT = texts(120, seed=1)
 TEXTS = [*texts(30), "  a dog , runs .  ", "not a WORD it knows"]  # some over MAX_LENGTH
+
+
+@cache
+def model(folder: Path) -> FrozenPLM:
+    """A tiny model, loaded once."""
+    return FrozenPLM.from_pretrained(path=folder, name="tiny")
 
 
 def encoder(folder: Path, head: str, post: str = "raw", **options: Any) -> Encoder:
     """An encoder of a tiny model, whitened if ``post`` says so."""
-    made = whitepool.load(
-        folder,
-        pooling=HEADS[head],
-        device="cpu",
-        **{"max_length": MAX_LENGTH, **POSTS[post], **options},
+    plm = model(folder)
+    made = Encoder(
+        plm,
+        HEADS[head],
+        model=describe_model(plm, path=folder),
+        post=POSTS[post],
+        **{"max_length": MAX_LENGTH, **options},
     )
     return made.fit(FIT) if post != "raw" else made
 
