@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from whitepool.data.pairs import PairSet
 from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
 from whitepool.protocol import EvalProtocol
@@ -160,24 +161,27 @@ def describe(table: SentenceTable) -> dict[str, Any]:
     ]
     return {
         "missing": {t.name: list(t.missing) for t in table.tasks if t.missing},
-        "data": [
-            {
-                "task": s.task,
-                "subset": s.subset,
-                "split": s.split,
-                "pairs": len(s),
-                "unjudged": s.unjudged,
-                "source": s.source,
-                "sha256": s.sha256,
-            }
-            for s in sets
-        ],
+        "data": [_read(s) for s in sets],
+        **({"selected_on": [_read(s) for s in table.selecting]} if table.selecting else {}),
         "counts": {
             "sentences": table.sentences,
             "unique": len(table),
             "truncated": table.truncated,
             "blank": table.blank,
         },
+    }
+
+
+def _read(s: PairSet) -> dict[str, Any]:
+    """What a file of pairs was, with its checksum."""
+    return {
+        "task": s.task,
+        "subset": s.subset,
+        "split": s.split,
+        "pairs": len(s),
+        "unjudged": s.unjudged,
+        "source": s.source,
+        "sha256": s.sha256,
     }
 
 

@@ -53,6 +53,7 @@ class SentenceTable:
         texts: a text with those ids, for messages.
         scored: the scored sets, in order.
         select: sets on which an analysis chooses between recipes; never a part of the scores.
+        selecting: the same as they were read.
         sentences: number of sentences of the scored and selecting sets, repeats included.
         truncated: how many distinct texts are cut.
         blank: how many of the sentences are blank.
@@ -63,6 +64,7 @@ class SentenceTable:
     texts: tuple[str, ...]
     scored: tuple[ScoredSet, ...]
     select: tuple[ScoredSet, ...]
+    selecting: tuple[PairSet, ...]
     other: dict[str, tuple[Rows, ...]]
     sentences: int
     truncated: int
@@ -116,6 +118,7 @@ class SentenceTable:
             texts=tuple(example[sequence] for sequence in row_of_ids),
             scored=tuple(numbered[: len(sets)]),
             select=tuple(numbered[len(sets) :]),
+            selecting=tuple(select),
             other={
                 task.name: tuple(rows(s) for s in task.other_splits) if other_splits else ()
                 for task in tasks
