@@ -119,12 +119,9 @@ def run_analyses(args: Arguments, work: Path) -> dict[str, Any]:
     subject = grids.Subject.load(folder, tasks, args.batch_tokens)
     pairs = sum(len(s.pairs) for s in subject.table.scored)
     show.say(f"{pairs:,} pairs of {len(subject.table):,} distinct sentences")
-    results, left_out = analyses.measure(parts, subject, args.rounds)
-    for line in left_out:
-        show.say(line)
-    if results:
-        show.table(results)
-    return {"results": results, "left out": left_out}
+    results = analyses.measure(parts, subject, args.rounds)
+    show.table(results)
+    return {"results": results}
 
 
 def run_profile(args: Arguments, work: Path) -> dict[str, Any]:

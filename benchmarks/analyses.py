@@ -16,6 +16,9 @@ from benchmarks.grids import Subject
 from benchmarks.rounds import Run, alternate, ratios, seconds, spread
 from whitepool import scores
 from whitepool.analysis.base import Analysis
+from whitepool.analysis.dims import DimGrid
+from whitepool.analysis.heads import HeadGrid
+from whitepool.analysis.layers import LayerGrid
 from whitepool.correlation import spearman
 from whitepool.pooling import AttentionDiagonal, LinearPooling, Pooling
 from whitepool.similarity import cosine
@@ -99,7 +102,7 @@ def layer_means(subject: Subject, rounds: int) -> list[Result]:
 
 def all_heads(subject: Subject, rounds: int) -> list[Result]:
     """Ditto with every head and two lists of layers beside one run, and beside a run for each."""
-    analysis, plm = grids.made("heads", "HeadGrid"), subject.plm
+    analysis, plm = HeadGrid(), subject.plm
     ditto = LinearPooling(AttentionDiagonal(0, 0), (0, -1))
     runs: dict[str, Run] = {
         "grid": partial(grids.whole, analysis, subject),
@@ -118,7 +121,7 @@ def all_heads(subject: Subject, rounds: int) -> list[Result]:
 
 def all_subsets(subject: Subject, rounds: int) -> list[Result]:
     """Every subset of layers, raw, after the encode; random vectors stand for the layers'."""
-    analysis = grids.made("layers", "LayerGrid", ours.mean(-1), None, whiten_sizes=())
+    analysis = LayerGrid(ours.mean(-1), None, whiten_sizes=())
     taken = _after_encode(analysis, subject, rounds)
     layers = subject.plm.depth + 1
     width = subject.width
@@ -137,7 +140,7 @@ def all_subsets(subject: Subject, rounds: int) -> list[Result]:
 
 def all_k(subject: Subject, rounds: int) -> list[Result]:
     """Every k, rotated and whitened, after the encode; random vectors stand for the pooled."""
-    analysis = grids.made("dims", "DimGrid", ours.mean(-1), Whitening())
+    analysis = DimGrid(ours.mean(-1), Whitening())
     taken = _after_encode(analysis, subject, rounds)
     width = subject.width
     x = np.random.default_rng(0).standard_normal((len(subject.table), width))
@@ -149,8 +152,13 @@ def all_k(subject: Subject, rounds: int) -> list[Result]:
 
     stages = 2  # rotated and whitened
     other = [stages * seconds(one_by_one) * width / len(some) for _ in range(rounds)]
+    maps = analysis.maps()
+    curves = [seconds(partial(analysis.curves, maps)) for _ in range(rounds)]
     what, beside = f"k = 1 to {width}, two stages", f"each scored alone ({len(some)} tried)"
-    return [_line("k, after the encode", what, taken, beside, other, "times faster")]
+    return [
+        _line("k, after the encode", what, taken, beside, other, "times faster"),
+        _line("k, after the maps", what, curves, beside, other, "times faster"),
+    ]
 
 
 def _after_encode(analysis: Analysis, subject: Subject, rounds: int) -> list[float]:
@@ -180,13 +188,6 @@ PARTS: dict[str, Callable[[Subject, int], list[Result]]] = {
 }
 
 
-def measure(parts: Sequence[str], subject: Subject, rounds: int) -> tuple[list[Result], list[str]]:
-    """Time some of `PARTS`; and a line on each that this version does not have."""
-    results: list[Result] = []
-    left_out = []
-    for part in parts:
-        try:
-            results += PARTS[part](subject, rounds)
-        except LookupError as error:
-            left_out.append(f"{part} is left out: {error}.")
-    return results, left_out
+def measure(parts: Sequence[str], subject: Subject, rounds: int) -> list[Result]:
+    """Time some of `PARTS`."""
+    return [line for part in parts for line in PARTS[part](subject, rounds)]

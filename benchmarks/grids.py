@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,20 +56,6 @@ class Subject:
         data = SentenceDataModule(self.table, batch_tokens=self.batch_tokens)
         for batch in data.test_dataloader():
             yield from self.plm.states(batch, needs)
-
-
-def made(module: str, name: str, *arguments: Any, **options: Any) -> Analysis:
-    """An analysis of `whitepool.analysis`.
-
-    Raises:
-        LookupError: this version has none of that name.
-    """
-    try:
-        found = importlib.import_module(f"whitepool.analysis.{module}")
-    except ModuleNotFoundError as error:
-        raise LookupError(f"this version has no analysis of {module}") from error
-    analysis: Analysis = getattr(found, name)(*arguments, **options)
-    return analysis
 
 
 @torch.inference_mode()

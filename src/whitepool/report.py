@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from whitepool.aggregates import AVERAGE
-from whitepool.data.pairs import Task
+from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
 from whitepool.maps.names import called, reduces
@@ -184,18 +184,8 @@ def describe(table: SentenceTable) -> dict[str, Any]:
     ]
     return {
         "missing": {t.name: list(t.missing) for t in table.tasks if t.missing},
-        "data": [
-            {
-                "task": s.task,
-                "subset": s.subset,
-                "split": s.split,
-                "pairs": len(s),
-                "unjudged": s.unjudged,
-                "source": s.source,
-                "sha256": s.sha256,
-            }
-            for s in sets
-        ],
+        "data": [_read(s) for s in sets],
+        **({"selected_on": [_read(s) for s in table.selecting]} if table.selecting else {}),
         "counts": {
             "sentences": table.sentences,
             "unique": len(table),
@@ -215,6 +205,19 @@ def missing(tasks: Sequence[Task], row: Row) -> str:
     if row.task == AVERAGE:
         return " ".join(f"{task.name}/{name}" for task in tasks for name in task.missing)
     return " ".join(name for task in tasks if task.name == row.task for name in task.missing)
+
+
+def _read(s: PairSet) -> dict[str, Any]:
+    """What a file of pairs was, with its checksum."""
+    return {
+        "task": s.task,
+        "subset": s.subset,
+        "split": s.split,
+        "pairs": len(s),
+        "unjudged": s.unjudged,
+        "source": s.source,
+        "sha256": s.sha256,
+    }
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from omegaconf import OmegaConf
 from whitepool.analysis import prefixes
 from whitepool.analysis.base import Rows
 from whitepool.analysis.dims import DimGrid
+from whitepool.analysis.memory import plan_chunks
 from whitepool.analysis.prefixes import Pairs, prefix_cosines
 from whitepool.callbacks import WhiteningCallback
 from whitepool.data import PairSet, Task
@@ -27,6 +28,7 @@ from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.load import load_sts
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
+from whitepool.fitting import fit_each
 from whitepool.module import SentenceEncoder
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import AttentionDiagonal, LinearPooling, MaxPooling, ModelPooler, Uniform
@@ -297,6 +299,25 @@ def test_without_whitening_only_the_rotation_is_scored(plm: Callable[[str], Any]
     rows = run(DimGrid(HEADS["max"](), None), model, protocol, table)["dims"]
     both = run(DimGrid(HEADS["max"](), Whitening()), model, protocol, table)["dims"]
     assert rows == [row for row in both if row["stage"] != "post"]
+
+
+@pytest.mark.parametrize("fit_on", ["subset", "suite"])
+def test_memory_is_known_before_the_pass(fit_on: FitOn, plm: Callable[[str], Any]) -> None:
+    model, protocol = plm("bert"), EvalProtocol("x", "all", fit_on)
+    table = suite(model)
+    analysis = DimGrid(HEADS["max"](), Whitening())
+    analysis.plan(model, protocol, table)
+    known = analysis.memory([len(ids) for ids in table.ids])
+    run(analysis, model, protocol, table)
+    maps = fit_each(Whitening(), analysis._fit_sets.finish(), analysis._names)
+    pairs = analysis._coordinates(maps)
+    arrays = {id(p.coordinates): p.coordinates for p in pairs}
+    cosines_held = sum(x.nbytes for x in next(prefix_cosines(pairs)))
+    least = sum(x.nbytes for x in arrays.values()) + cosines_held
+    least += sum(8 * m.basis.numel() for m in maps.values()) + analysis._vectors.nbytes
+    assert least < known < 5 * least
+    with pytest.raises(UserError, match=r"one pair of sentences needs .* with what is kept to the"):
+        plan_chunks(table, fit_on, analysis.memory, least // 2)
 
 
 def test_what_makes_no_sense_is_refused(plm: Callable[[str], Any]) -> None:

@@ -26,6 +26,7 @@ from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import AttentionDiagonal, LinearPooling
 from whitepool.protocol import EvalProtocol
+from whitepool.report import describe
 from whitepool.scores import cosines, score
 from whitepool.similarity import cosine
 from whitepool.states import Batch, Needs, Tokens, pad
@@ -66,15 +67,12 @@ def build(plm: FrozenPLM, grid: HeadGrid, tasks: Sequence[Task] = TASKS) -> Sent
 
 
 def chunked(table: SentenceTable, n: int) -> list[SentenceTable]:
-    """The table cut into n tables, each with some pairs of every set and only their sentences.
-
-    Equal pairs stay together: in another batch a float32 state differs by rounding.
-    """
+    """The table cut into n tables, each with every n-th pair of every set and their sentences."""
     tables = []
     for part in range(n):
         sets = []
         for s in (*table.scored, *table.select):
-            mine = s.pairs.sum(1) % n == part
+            mine = np.arange(len(s.pairs)) % n == part
             sets.append(replace(s, pairs=s.pairs[mine], gold=s.gold[mine]))
         rows, local = np.unique(np.concatenate([s.pairs for s in sets]), return_inverse=True)
         ends = np.cumsum([len(s.pairs) for s in sets])[:-1]
@@ -182,13 +180,16 @@ def test_cosines_equal_the_formula(family: str, plm: Any) -> None:
         assert np.abs(cosine(vector, pairs) - cosines_found).max() < 5e-12
 
 
-def test_equal_pairs_tie_and_blanks_are_zero(plm: Any) -> None:
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_equal_pairs_tie_and_blanks_are_zero(chunks: int, plm: Any) -> None:
+    """Pairs in different chunks too, whose states come from different batches."""
     model = plm("bert")
     grid = HeadGrid(LISTS)
     table = build(model, grid)
-    walk(grid, model, table)
+    walk(grid, model, table, chunks=chunks)
     first = table.scored[0]
-    found = grid._whole([first])[1][0]
+    order = np.argsort(np.arange(len(first.pairs)) % chunks, kind="stable")
+    found = grid._whole([first])[1][0][:, np.argsort(order)]
     assert np.array_equal(found[:, 0], found[:, 1])  # the same pair the other way round
     assert (found[:, 2] == 1).all()
     assert (found[:, 3] == 0).all()
@@ -392,6 +393,11 @@ def test_scored_sets_know_their_split(plm: Any) -> None:
         ("sts12.B", "test"),
     ]
     assert isinstance(table.select[0], ScoredSet)
+    (selecting,) = describe(table)["selected_on"]
+    assert selecting == {
+        **{"task": "stsb", "subset": "", "split": "dev", "pairs": 30, "unjudged": 0},
+        **{"source": "made", "sha256": "0"},
+    }
     assert table.sentences == 2 * (40 + 25 + 25 + 30)
     assert table.blank == 4
     assert sum(table.fit_sets("suite")["suite"]) == 2 * 90 - 3  # dev is not fitted on

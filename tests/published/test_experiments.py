@@ -15,11 +15,11 @@ from hydra.utils import instantiate
 from whitepool.data import chinese, rte
 from whitepool.data.counts import COUNTS, HUB_COUNTS
 from whitepool.inputs import options
+from whitepool.maps.names import POST_PROCESSES
 from whitepool.pooling.spec import describe
 from whitepool.published.experiments import by_experiment, content, register
 from whitepool.published.match import Ran, head_of, resolved, same_recipe
 from whitepool.published.rows import System, systems, values
-from whitepool.maps.names import POST_PROCESSES
 
 from tiny_suite import CONF
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from whitepool.aggregates import Cell, Floats
-from whitepool.analysis import dim_rows
+from whitepool.analysis import dim_rows, prefixes
 from whitepool.analysis.base import Rows
 from whitepool.analysis.prefixes import Pairs, prefix_cosines
 from whitepool.analysis.scoring import MANY, score_many
@@ -78,21 +78,29 @@ class DimGrid:
         self._dim = int(plm.model.config.get_text_config().hidden_size)
         counts = table.fit_sets(protocol.fit_on)
         self._fit_sets, self._names = FitSets(counts), tuple(counts)
+        self._rows_of = [len(rows) for rows in self._scored_rows().values()]
         self._vectors: NDArray[np.float32] | None = None
         self._seen = table.is_blank
-        pairs = sum(len(s.pairs) for s in table.scored)
+        self._pairs = sum(len(s.pairs) for s in table.scored)
         log.info(
             "Every k up to the rank, at most %d, on %s pairs; directions fitted on %s. This takes "
             "about %.1f s of one core after the pass.",
             self._dim,
-            f"{pairs:,}",
+            f"{self._pairs:,}",
             protocol.describe_fit(table),
-            SECONDS * self._dim * pairs,
+            SECONDS * self._dim * self._pairs,
         )
 
     def memory(self, lengths: Sequence[int]) -> int:
-        """Bytes of the vectors and their coordinates; chunks do not lessen the sum of them."""
-        return len(lengths) * self._dim * (4 + 8)
+        """Bytes of vectors, maps, coordinates and cosines; chunks lessen only the first vectors.
+
+        The vectors of all sentences are kept to the end, when all maps and coordinates are made.
+        """
+        vectors, square = 4 * len(self._table) * self._dim, 8 * self._dim**2
+        maps = square * (2 * len(self._names) + 6)  # scatters, maps; what solving one takes
+        coordinates = 8 * self._dim * (sum(self._rows_of) + 2 * max(self._rows_of))
+        cosines = prefixes.memory(len(self.stages), self._dim, self._pairs)
+        return vectors + maps + max(4 * len(lengths) * self._dim, coordinates + cosines)
 
     def start(self, table: SentenceTable) -> None:
         """Find the rows of a chunk in the whole table."""
@@ -137,19 +145,27 @@ class DimGrid:
         Raises:
             UserError: a fit set cannot be fitted on; the message names it.
         """
+        maps = self.maps()
         assert self._vectors is not None
-        assert self._seen.all(), "the chunks left sentences of the table out"
-        maps = fit_each(Whitening(), self._fit_sets.finish(), self._names)
         raw = cosines(self._table, self._vectors, None, self._protocol)["raw"]
         before = {m: score_many(self._table.scored, [x[None] for x in raw], m) for m in MANY}
         return dim_rows.tables(
             before,
-            self._curves(maps),
+            self.curves(maps),
             ends=dim_rows.ends(self._table, maps, self._protocol.fit_on),
             dim=self._vectors.shape[1],
         )
 
-    def _curves(self, maps: Mapping[str, Affine]) -> dict[tuple[str, str], list[Cell]]:
+    def maps(self) -> dict[str, Affine]:
+        """The map onto every direction of each fit set.
+
+        Raises:
+            UserError: a fit set cannot be fitted on; the message names it.
+        """
+        assert self._seen.all(), "the chunks left sentences of the table out"
+        return fit_each(Whitening(), self._fit_sets.finish(), self._names)
+
+    def curves(self, maps: Mapping[str, Affine]) -> dict[tuple[str, str], list[Cell]]:
         """Scores of every k, (k,) in each cell, by stage and metric."""
         parts: dict[tuple[str, str], list[list[Cell]]] = {}
         for blocks in prefix_cosines(self._coordinates(maps)):
@@ -160,24 +176,30 @@ class DimGrid:
                     parts.setdefault((stage, metric), []).append(cells)
         return {key: [_joined(cells) for cells in zip(*p, strict=True)] for key, p in parts.items()}
 
+    def _scored_rows(self) -> dict[str, NDArray[np.int64]]:
+        """The rows of the pairs that each fit set serves, sorted."""
+        pairs: dict[str, list[NDArray[np.int64]]] = {}
+        for s in self._table.scored:
+            name = self._table.fit_set_of(s, self._protocol.fit_on)
+            pairs.setdefault(name, []).append(s.pairs.ravel())
+        return {name: np.unique(np.concatenate(some)) for name, some in pairs.items()}
+
     def _coordinates(self, maps: Mapping[str, Affine]) -> list[Pairs]:
         """Whitened coordinates of the sentences of every scored set, zero for blank ones."""
         assert self._vectors is not None
         table, fit_on, blank = self._table, self._protocol.fit_on, self._table.is_blank
-        names = [table.fit_set_of(s, fit_on) for s in table.scored]
         found: dict[str, tuple[NDArray[np.int64], Floats, Floats]] = {}
-        for name, affine in maps.items():
-            members = zip(names, table.scored, strict=True)
-            rows = np.unique(np.concatenate([s.pairs.ravel() for n, s in members if n == name]))
-            x = torch.from_numpy(self._vectors[rows].astype(np.float64))
-            coordinates = (affine.basis.T @ (x - affine.mean).T).numpy()
+        for name, rows in self._scored_rows().items():
+            affine = maps[name]
+            x = torch.from_numpy(self._vectors[rows].astype(np.float64)).sub_(affine.mean)
+            coordinates = (affine.basis.T @ x.T).numpy()
             coordinates[:, blank[rows]] = 0.0
             variances = 1 / (affine.basis**2).sum(0).numpy()
             scales = {"rotated": variances, "post": np.ones_like(variances)}
             found[name] = rows, coordinates, np.stack([scales[stage] for stage in self.stages])
         result = []
-        for name, s in zip(names, table.scored, strict=True):
-            rows, coordinates, scales_of = found[name]
+        for s in table.scored:
+            rows, coordinates, scales_of = found[table.fit_set_of(s, fit_on)]
             result.append(Pairs(coordinates, scales_of, np.searchsorted(rows, s.pairs)))
         return result
 

@@ -23,6 +23,7 @@ from whitepool.analysis.base import Rows
 from whitepool.analysis.grid_scores import GridScore, score_grid
 from whitepool.analysis.head_cosines import HeadCosines, seconds
 from whitepool.analysis.head_tables import Recipe, best, contenders, every_score, sentence
+from whitepool.analysis.repeats import Repeats
 from whitepool.analysis.selection import DevSplits
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import ScoredSet, SentenceTable
@@ -111,6 +112,7 @@ class HeadGrid:
         self._resolved = [tuple(resolve_layer(x, plm.depth) for x in xs) for xs in self.lists]
         self._aggregate, self._table = protocol.aggregate, table
         self._pieces: dict[tuple[str, str], list[tuple[ScoredSet, Floats]]] = defaultdict(list)
+        self._repeats = Repeats(table)
         self._cached: tuple[list[GridScore], list[GridScore]] | None = None
         self._n_pairs = sum(len(s.pairs) for s in (*table.scored, *table.select))
         lengths = [len(ids) for ids in table.ids]
@@ -153,7 +155,9 @@ class HeadGrid:
                 "trainer.precision=32-true, or look for a fault in the model's weights."
             )
         sets = [*self._chunk.scored, *self._chunk.select]
-        cosines = self._cosines.of(np.concatenate([s.pairs for s in sets]))
+        pairs = np.concatenate([s.pairs for s in sets])
+        cosines = self._cosines.of(pairs)
+        self._repeats.settle(self._chunk, pairs, cosines)
         ends = np.cumsum([len(s.pairs) for s in sets])[:-1]
         for s, part in zip(sets, np.split(cosines, ends, axis=1), strict=True):
             self._pieces[s.split, s.name].append((s, part))

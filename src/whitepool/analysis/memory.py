@@ -126,7 +126,8 @@ def _cut(
             one = needed(between(start, start + 1))
             raise UserError(
                 f"analysis.max_memory allows {in_words(allowed)} and one pair of sentences needs "
-                f"{in_words(one)}: give more than that, or ask for less of the analysis."
+                f"{in_words(one)}, with what is kept to the end: give more than that, or ask for "
+                "less of the analysis."
             )
         chunks.append(between(start, start + low))
         start += low
@@ -159,6 +160,7 @@ def _subtable(table: SentenceTable, members: Sequence[_Member]) -> SentenceTable
         texts=tuple(table.texts[row] for row in rows),
         scored=tuple(scored),
         select=tuple(select),
+        selecting=table.selecting,
         other=other,
         sentences=sum(s.pairs.size for s in (*scored, *select)),
         truncated=0,

@@ -66,6 +66,11 @@ def prefix_cosines(sets: Sequence[Pairs]) -> Iterator[list[Units]]:
             yield np.split(found, ends[:-1], axis=2)
 
 
+def memory(stages: int, dim: int, pairs: int) -> int:
+    """Bytes of cosines held at a time, of a copy where sub-tasks are joined, and of buffers."""
+    return 3 * 8 * min(max(_VALUES, stages * pairs), stages * dim * pairs)
+
+
 def _units(sets: Sequence[Pairs]) -> Iterator[tuple[_Sums, slice]]:
     """Units of work, and where their pairs stand when all sets are laid side by side."""
     together: list[list[Pairs]] = []

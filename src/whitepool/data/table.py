@@ -55,6 +55,7 @@ class SentenceTable:
         texts: a text with those ids, for messages.
         scored: the scored sets, in order.
         select: sets on which an analysis chooses between recipes; never a part of the scores.
+        selecting: the same as they were read.
         calibration: sets on which the thresholds of binary tasks are chosen.
         sentences: number of sentences of all these sets, repeats included.
         truncated: how many distinct texts are cut.
@@ -66,6 +67,7 @@ class SentenceTable:
     texts: tuple[str, ...]
     scored: tuple[ScoredSet, ...]
     select: tuple[ScoredSet, ...]
+    selecting: tuple[PairSet, ...]
     other: dict[str, tuple[Rows, ...]]
     sentences: int
     truncated: int
@@ -135,6 +137,7 @@ class SentenceTable:
             texts=tuple(example[sequence] for sequence in row_of_ids),
             scored=tuple(numbered[: ends[0]]),
             select=tuple(numbered[ends[0] : ends[1]]),
+            selecting=tuple(select),
             other={
                 task.name: tuple(rows(s) for s in task.other_splits) if other_splits else ()
                 for task in tasks
