@@ -194,3 +194,27 @@ def test_wrong_heads_are_refused_before_work_is_done(
             evaluate(composed(checkpoint("bert"), tmp_path, *overrides))
     with pytest.raises(UserError, match="use pooling=static"):
         whitepool.load(checkpoint("bert"), whitening="zipfian", device="cpu")
+
+
+@pytest.mark.slow
+def test_maps_of_word_vectors_do_what_their_papers_say() -> None:
+    """On all-MiniLM's word embeddings, STS-B test: benchmarks/methods.md has the numbers."""
+    from whitepool.data import load_sts
+
+    ((scored,),) = (task.scored for task in load_sts(["stsb"]))
+    sentences = [*scored.first, *scored.second]
+    found = {}
+    for pooling, whitening in (
+        ("static", None),
+        ("static_words", None),
+        ("static_words", "remove_top"),
+        ("static_words", "zipfian"),
+    ):
+        encoder = whitepool.load("all_minilm", pooling=pooling, whitening=whitening, device="cpu")
+        encoder = encoder.fit(sentences) if whitening else encoder
+        a, b = encoder.encode(scored.first), encoder.encode(scored.second)
+        cosines = encoder.similarity_pairwise(a, b)
+        found[pooling, whitening] = 100 * stats.spearmanr(cosines, scored.gold).statistic
+    assert found["static_words", "remove_top"] > found["static_words", None] + 15
+    assert found["static_words", "zipfian"] > found["static", None] + 15
+    assert found["static_words", "zipfian"] == pytest.approx(72.1, abs=0.1)

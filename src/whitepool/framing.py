@@ -8,12 +8,14 @@ has to know which tokens are the template's: then a text has the same tokens in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whitepool.errors import UserError
-from whitepool.plm import FrozenPLM
 from whitepool.pooling import DebiasedPrompt, LinearPooling, MaskToken, Pooling, SecondCopy
 from whitepool.recipe import SLOT, check_template
+
+if TYPE_CHECKING:
+    from whitepool.plm import FrozenPLM
 
 MASK = "[MASK]"
 ENDS = (".", "?", '"', "'")  # after which PromptBERT's code adds no full stop

@@ -23,9 +23,10 @@ from whitepool.framing import Frame, check_frame, is_apart
 from whitepool.longtext import framed
 from whitepool.maps.names import called
 from whitepool.plm import FrozenPLM
-from whitepool.pooling import Pooling
+from whitepool.pooling import Impact, LinearPooling, Pooling
 from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
+from whitepool.pooling.impact import work
 from whitepool.pooling.spec import describe
 from whitepool.precision import model_dtype
 from whitepool.protocol import EvalProtocol
@@ -297,6 +298,13 @@ def announce(table: SentenceTable, choice: Choice, length: int, step: str) -> No
         protocol.name,
         fit,
     )
+    if isinstance(choice.pooling, LinearPooling) and isinstance(choice.pooling.tokens, Impact):
+        copies, tokens = work([len(ids) for ids in table.ids])
+        log.info(
+            "pooling=impact runs the model on up to %s masked copies of the sentences, %s tokens",
+            f"{copies:,}",
+            f"{tokens:,}",
+        )
     if table.truncated:
         log.warning("%d texts are cut to %d tokens.", table.truncated, length)
     if table.blank:

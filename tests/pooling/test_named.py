@@ -87,13 +87,15 @@ def test_heads_without_a_name_in_the_api_wait_for_a_corpus() -> None:
 )
 def test_a_run_and_its_recipe(
     masked: Callable[[str], Path], tmp_path: Path, overrides: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """Equal scores, from a run whose second pass reuses its vectors, and from the API's cosines."""
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(tiny_suite, "load", _small)
-    for name in ("run", "reused"):
-        evaluate(tiny_suite.composed(masked("bert"), tmp_path / name, *overrides))
+    with caplog.at_level("INFO"):
+        for name in ("run", "reused"):
+            evaluate(tiny_suite.composed(masked("bert"), tmp_path / name, *overrides))
+    assert ("masked copies of the sentences" in caplog.text) == ("pooling=impact" in overrides)
     found = rows(tmp_path / "run")
     assert rows(tmp_path / "reused") == found
     content = json.loads((tmp_path / "reused" / "results.json").read_text(encoding="utf-8"))

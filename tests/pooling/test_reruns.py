@@ -21,6 +21,7 @@ from whitepool.framing import Frame
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import ByPosition, Impact, LinearPooling, SbertWk, Words
 from whitepool.pooling.binding import bind
+from whitepool.pooling.impact import work
 from whitepool.pooling.sbert_wk import importance, unified
 from whitepool.states import Needs, States, pad
 
@@ -162,6 +163,14 @@ def test_impact_is_capped_and_needs_a_mask_token(
         Impact(0)
     with pytest.raises(UserError, match="which a grid does once for all"):
         Impact()(None)  # type: ignore[arg-type]
+
+
+def test_the_work_that_impact_is() -> None:
+    """One copy for each token hidden and each pair of them."""
+    lengths = [3, 1, 5]
+    copies = [len([(i, j) for i in range(n) for j in range(i, n)]) for n in lengths]
+    tokens = sum(n * c for n, c in zip(lengths, copies, strict=True))
+    assert work(lengths) == (sum(copies), tokens)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.booleans())
