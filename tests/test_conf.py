@@ -22,6 +22,8 @@ from whitepool.pooling import LinearPooling, Uniform
 from whitepool.size import parse_size
 from whitepool.whitening import Whitening
 
+from tiny import FAMILIES
+
 CONF = Path(__file__).resolve().parents[1] / "conf"
 HEADS = {"bert": (0, 9), "roberta": (0, 4), "electra": (0, 10), "sbert_nli_stsb": (2, 6)}
 
@@ -37,11 +39,50 @@ def composed(*overrides: str) -> Any:
 
 @pytest.mark.parametrize("model", choices("model"))
 def test_models(model: str) -> None:
-    given = ["model.id=some/model"] if model == "hub" else []
+    given = {"hub": ["model.id=some/model"], "words": ["model.path=vectors.txt"]}.get(model, [])
     config = composed(f"model={model}", "pooling=ditto", *given).model
     assert config.name == (model if model != "hub" else "some/model")
     assert (config.ditto.block, config.ditto.head) == HEADS.get(model, (None, None))
-    assert sum(config[key] is not None for key in ("id", "asset")) == (model != "local")
+    local = model in ("local", "words")
+    assert sum(config[key] is not None for key in ("id", "asset")) == (not local)
+
+
+FAMILY_OF = {
+    "bert": (
+        "all_minilm all_minilm_l12 bert bert_large bert_zh bert_zh_large labse mbert minilm "
+        "roberta_zh roberta_zh_large sbert_nli sbert_nli_large sbert_nli_stsb simbert simbert_small "
+        "simbert_tiny simcse_sup simcse_sup_large simcse_unsup simcse_unsup_large spanbert "
+        "spanbert_large specter wobert"
+    ),
+    "roberta": (
+        "roberta roberta_large simcse_sup_roberta simcse_sup_roberta_large simcse_unsup_roberta "
+        "simcse_unsup_roberta_large"
+    ),
+    "xlm_roberta": "multilingual_e5 xlm_roberta xlm_roberta_large",
+    "distilbert": "distilbert",
+    "albert": "albert albert_large",
+    "electra": "electra",
+    "deberta": "deberta deberta_large",
+    "mpnet": "all_mpnet mpnet",
+    "t5": "t5 t5_large",
+    "layoutlm": "layoutlm layoutlm_large",
+    "squeezebert": "squeezebert",
+    "roformer": "roformer",
+    "nezha": "nezha nezha_large",
+    "gpt2": "dialogrpt",
+    "modernbert": "modernbert modernbert_large",
+    "gemma3": "gemma gemma3",
+    "qwen3": "qwen3",
+    "llama": "llama3",
+    "opt": "opt",
+}
+
+
+def test_every_model_is_of_a_family_that_is_tested() -> None:
+    """`test_families` and `test_packing` encode with a tiny model of each of these."""
+    named = [name for names in FAMILY_OF.values() for name in names.split()]
+    assert sorted([*named, "hub", "local", "words"]) == choices("model")
+    assert set(FAMILY_OF) <= set(FAMILIES)
 
 
 @pytest.mark.parametrize("pooling", choices("pooling"))

@@ -23,7 +23,7 @@ from whitepool.states import Needs, Tokens, pad
 
 from tiny import DECODERS, FAMILIES, WORDS
 
-WITH_POOLER = ("bert", "roberta", "albert", "layoutlm", "squeezebert", "mpnet")
+WITH_POOLER = ("bert", "roberta", "albert", "layoutlm", "squeezebert", "mpnet", "xlm_roberta")
 HEADS: dict[str, Any] = {
     "cls": LinearPooling(FirstToken(), [-1]),
     "avg": LinearPooling(Uniform(), [-1]),
@@ -127,7 +127,8 @@ def test_vectors_do_not_depend_on_the_batch(family: str, plm: Any, data: st.Data
     order = data.draw(st.permutations(range(len(ids))))
     width = max(map(len, ids)) + data.draw(st.integers(0, 7))
     # Models that count positions from the padding index must be padded with it.
-    pad_id = model.pad_id if family in ("roberta", "mpnet") else data.draw(st.integers(0, 20))
+    counting = family in ("roberta", "mpnet", "xlm_roberta")
+    pad_id = model.pad_id if counting else data.draw(st.integers(0, 20))
     tokens = pad([ids[i] for i in order], pad_id, length=width)
     if data.draw(st.booleans()):
         tokens = flip_padding(tokens)

@@ -54,10 +54,14 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "gpt2": ("GPT2Config", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 64}),
     "modernbert": ("ModernBertConfig", {**SMALL, "pad_token_id": 3, "local_attention": 4}),
+    "xlm_roberta": ("XLMRobertaConfig", ROBERTA),
+    "roformer": ("RoFormerConfig", {**SMALL, "embedding_size": 32}),
     "gemma3": ("Gemma3TextConfig", {**DECODER, "sliding_window": 4}),
     "qwen3": ("Qwen3Config", DECODER),
+    "llama": ("LlamaConfig", DECODER),
+    "opt": ("OPTConfig", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
 }
-DECODERS = ("gpt2", "gemma3", "qwen3")
+DECODERS = ("gpt2", "gemma3", "qwen3", "llama", "opt")
 
 
 def make_tokenizer(family: str) -> Any:

@@ -29,6 +29,8 @@ def depth(model: Any) -> int:
 
 def install(model: Any, n_blocks: int) -> None:
     """Hook the blocks so that a running `Capture` counts them and keeps what it asks for."""
+    if not n_blocks:
+        return  # word vectors have none
     swapped = model.config.model_type == "squeezebert"
     entries, exits = _ends(model, n_blocks)
 

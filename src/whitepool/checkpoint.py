@@ -48,7 +48,7 @@ class Checkpoint:
 
 
 def load(source: str | Path, *, revision: str | None = None, dtype: str = "float32") -> Checkpoint:
-    """Load a hub id (at ``revision``) or a local folder.
+    """Load a hub id (at ``revision``), a local folder, or a file of word vectors.
 
     Raises:
         UserError: nothing there, a checkpoint that needs a pickle this torch reads unsafely,
@@ -56,6 +56,8 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     """
     if dtype not in DTYPES:
         raise UserError(f"dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
+    if Path(source).is_file():
+        return _load_words(Path(source), dtype)
     folder = _transformer_folder(Path(source)) if Path(source).is_dir() else None
     options: dict[str, Any] = {"trust_remote_code": False}
     if folder is None:
@@ -100,6 +102,18 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
             "dtype": dtype,
         },
     )
+
+
+def _load_words(path: Path, dtype: str) -> Checkpoint:
+    from whitepool.words.model import load as load_words
+
+    if dtype != "float32":
+        raise UserError(f"word vectors stay in float32: trainer.precision=32-true, not {dtype}.")
+    model, tokenizer, form = load_words(path)
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    found = {"id": path.name, "revision": None, "sha256": sha256, "format": form, "dtype": dtype}
+    return Checkpoint(model.eval(), tokenizer, (), None, found)
 
 
 def _load_model(

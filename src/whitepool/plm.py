@@ -64,12 +64,12 @@ class FrozenPLM(nn.Module):
         dtype: str = "float32",
         max_length: int | None = None,
     ) -> FrozenPLM:
-        """Load a local folder, an embedded asset or a hub id, looked at in this order.
+        """Load a local folder or file, an embedded asset or a hub id, looked at in this order.
 
         Args:
             id: hub id.
             revision: commit of the hub id.
-            path: local folder, in place of the others.
+            path: local folder, or a file of word vectors, in place of the others.
             asset: name of an embedded asset; fetched when first used.
             name: how results call the model; the folder or hub id by default.
             dtype: ``float32`` or ``bfloat16``.
@@ -80,7 +80,7 @@ class FrozenPLM(nn.Module):
         """
         if path is not None:
             folder = Path(path).expanduser()
-            if not str(path) or not folder.is_dir():
+            if not str(path) or not folder.exists():
                 raise UserError(f"model folder {str(path)!r} does not exist: check model.path=.")
             source: str | Path = folder
         elif asset is not None:

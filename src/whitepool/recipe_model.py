@@ -49,7 +49,7 @@ def open_model(
     Raises:
         UserError: the model is not there, or its weights have another checksum.
     """
-    if spec.path is not None and not Path(spec.path).is_dir():
+    if spec.path is not None and not Path(spec.path).exists():
         raise UserError(
             f"the recipe's model folder {spec.path} does not exist: put the model there, or write "
             "its new place as model.path in recipe.yaml."

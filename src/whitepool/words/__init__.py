@@ -1,0 +1,1 @@
+"""Word vectors as a model of one static layer: GloVe, word2vec and fastText files."""
