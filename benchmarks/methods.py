@@ -55,7 +55,7 @@ from whitepool.scores import Row, cosines, score
 from whitepool.states import Needs
 from whitepool.token_counts import with_corpus
 from whitepool.whitening import PostProcess, Whitening
-from whitepool.words import check_words, moments_of_fit_sets, of_words
+from whitepool.word_moments import check_words, moments_of_fit_sets, of_words
 
 PROTOCOL = EvalProtocol("methods", "all", "task")
 RAW = "raw"

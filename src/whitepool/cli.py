@@ -57,7 +57,7 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
     @functools.wraps(function)
     def run(config: DictConfig) -> float:
         folder = Path(HydraConfig.get().runtime.output_dir)
-        for name in LEFT:
+        for name in (*LEFT, "report.html"):
             (folder / name).unlink(missing_ok=True)
         if failed_jobs and config.fail_fast:
             (folder / ERROR_FILE).write_text(f"skipped, since job {failed_jobs[0].name} failed.\n")

@@ -26,7 +26,7 @@ from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.token_counts import count_tokens
 from whitepool.whitening import PostProcess
-from whitepool.words import of_words, word_moments
+from whitepool.word_moments import of_words, word_moments
 
 log = logging.getLogger(__name__)
 

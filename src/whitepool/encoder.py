@@ -23,7 +23,7 @@ from whitepool.text_encoder import Floats, TextEncoder
 from whitepool.texts import prompt_of
 from whitepool.vectors import PooledTexts
 from whitepool.whitening import Affine, PostProcess
-from whitepool.words import check_words, of_words
+from whitepool.word_moments import check_words, of_words
 
 
 class Encoder(TextEncoder):

@@ -33,7 +33,7 @@ from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.size import parse_size
 from whitepool.whitening import Affine
-from whitepool.words import moments_of_fit_sets, of_words
+from whitepool.word_moments import moments_of_fit_sets, of_words
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from whitepool.reuse import fingerprint
 from whitepool.token_counts import with_corpus
 from whitepool.tokenizing import Tokenized
 from whitepool.whitening import Affine, PostProcess
-from whitepool.words import check_words
+from whitepool.word_moments import check_words
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import torch
 from whitepool.moments import Moments
 from whitepool.texts import checked
 from whitepool.vectors import PooledTexts
-from whitepool.words import counted, word_moments
+from whitepool.word_moments import counted, word_moments
 
 WINDOW = 8192  # sentences
 

@@ -43,7 +43,7 @@ from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.whitening import PostProcess
-from whitepool.words import check_words, of_words
+from whitepool.word_moments import check_words, of_words
 
 log = logging.getLogger(__name__)
 

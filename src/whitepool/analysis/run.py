@@ -27,7 +27,7 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import needs_binding
 from whitepool.pooling.estimated import is_estimated
 from whitepool.size import parse_size
-from whitepool.words import of_words
+from whitepool.word_moments import of_words
 
 log = logging.getLogger(__name__)
 

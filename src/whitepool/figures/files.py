@@ -37,6 +37,8 @@ def wanted(config: DictConfig) -> bool:
 def save(drawings: Callable[[], Drawings], folder: Path, logger: Any) -> list[Path]:
     """Draw and write ``figures/NAME.png`` and ``.svg`` into a run folder, and log the former.
 
+    What an earlier run left there is removed.
+
     Args:
         drawings: gives name -> what draws it; called here, since it may import or compute what
             fails.
@@ -46,6 +48,8 @@ def save(drawings: Callable[[], Drawings], folder: Path, logger: Any) -> list[Pa
     Returns:
         The PNG files that were written.
     """
+    for stale in (*(folder / FOLDER).glob("*.png"), *(folder / FOLDER).glob("*.svg")):
+        stale.unlink()
     try:
         found = drawings()
     except ModuleNotFoundError as error:

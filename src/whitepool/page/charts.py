@@ -16,6 +16,7 @@ from whitepool.figures.colours import BLUE, STAGES
 
 SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up"}
 SCORE = "score x100"
+MOST = 60  # recipes that can still be told apart
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def recipes(points: Sequence[Point], tasks: Sequence[str]) -> Chart:
     else:
         views = [_by_recipe(points, task) for task in reversed(tasks)]
     caption = "Scores with their 95 % intervals, where there are any; crosses are published values."
+    if len({point.name for point in points}) > MOST:
+        caption += f" The best {MOST} recipes of each task."
     return Chart("Scores", caption, tuple(views))
 
 
@@ -88,7 +91,8 @@ def _by_recipe(points: Sequence[Point], task: str) -> View:
     best: dict[str, float] = {}
     for p in has:
         best[p.name] = max(best.get(p.name, -math.inf), p.scores[task]["value"])
-    order = [text(name) for name in sorted(best, key=lambda name: best[name])]
+    top = sorted(best, key=lambda name: best[name])[-MOST:]
+    has, order = [p for p in has if p.name in top], [text(name) for name in top]
     stages = dict.fromkeys(p.stage for p in has)
     named = [(text(p.name), p.scores[task]) for p in has]
     data = [

@@ -32,7 +32,7 @@ from whitepool.pooling import (
 )
 from whitepool.recipe import Recipe
 from whitepool.whitening import Whitening, load_maps
-from whitepool.words import check_words, counted, moments_of_fit_sets, word_moments
+from whitepool.word_moments import check_words, counted, moments_of_fit_sets, word_moments
 
 from tiny_suite import composed, load
 
