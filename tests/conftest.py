@@ -22,12 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def quiet_benchmarks_stay_theirs() -> Iterator[None]:
-    """The benchmarks' command silences this package's log, which is only right in its process."""
-    logger = logging.getLogger("whitepool")
-    level = logger.level
+def logging_stays_as_it_was() -> Iterator[None]:
+    """Commands set up logging, which is only right in a process of their own."""
+    logger, root = logging.getLogger("whitepool"), logging.getLogger()
+    level, root_level, handlers = logger.level, root.level, list(root.handlers)
     yield
     logger.setLevel(level)
+    root.setLevel(root_level)
+    root.handlers[:] = handlers
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def command(folder: Path, *overrides: str, **environment: str) -> Run:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB", "HYDRA"))}
     clean |= {"HOME": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "100", **environment}
     return subprocess.run(
-        [sys.executable, str(SCRIPT), "figures=false", *overrides],
+        [sys.executable, str(SCRIPT), *overrides, "figures=false"],
         cwd=folder,
         env=clean,
         capture_output=True,
@@ -70,7 +70,7 @@ def test_a_run_leaves_scores_maps_and_provenance(
     assert "1 sentences are blank" in run.stderr
     with (folder / "scores.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    columns = "task subset aggregate stage metric value low high n missing"
+    columns = "task subset aggregate stage metric value low high n missing published difference"
     assert list(rows[0]) == columns.split()
     assert {(r["task"], r["subset"], r["aggregate"], r["stage"], r["metric"]) for r in rows} == {
         ("mine", "", aggregate, stage, metric)
@@ -229,14 +229,14 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
     ("overrides", "message"),
     [
         (["whitening.kk=3"], "there is no setting whitening.kk: did you mean whitening.k?"),
-        (["model=nope"], "there is no model=nope: choose one of all_minilm"),
+        (["model=nope"], "there is no model=nope: choose one of albert, albert_large, all_minilm"),
         (["data=pairs"], "data.path has no value"),
         (["pooling=cls", "pooling.head=3"], "pooling=cls takes no pooling.head"),
         (["whitening=off", "whitening.k=3"], "whitening=off takes no whitening.k"),
         (["pooling=ditto"], "give pooling.block= and pooling.head="),
         (
             ["analysis=nope"],
-            "there is no analysis=nope: choose one of all, dims, heads, layers, none, table1",
+            "there is no analysis=nope: choose one of all, dims, geometry, heads, layers, none, table1",
         ),
         (["analysis.max_memory=1GiB"], "there is no setting analysis.max_memory"),
         (["analysis=layers", "analysis.max_sise=2"], "did you mean analysis.max_size?"),
@@ -299,7 +299,7 @@ def test_help_lists_groups_and_examples(tmp_path: Path) -> None:
     assert run.returncode == 0
     for text in (
         "pooling: avg, cls",
-        "whitening: off, pca",
+        "whitening: center, off, pca",
         "cache: off, on",
         "max_size: 4GiB",
         "python evaluate.py model=roberta",

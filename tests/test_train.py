@@ -40,8 +40,8 @@ def command(
         nonlocal runs
         runs += 1
         folder = tmp_path / f"run{runs}"
-        given = [f"hydra.run.dir={folder}", "trainer.enable_progress_bar=false", *overrides]
-        given.append("figures=false")
+        given = [f"hydra.run.dir={folder}", "trainer.enable_progress_bar=false", "figures=false"]
+        given += overrides
         if model:
             given += ["model=bert", f"model.path={checkpoint('bert')}"]
         GlobalHydra.instance().clear()

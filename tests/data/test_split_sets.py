@@ -189,7 +189,9 @@ def hub_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
         huggingface_hub, "hf_hub_download", lambda repo, name, **_: str(tmp_path / name)
     )
-    monkeypatch.setattr(sys.modules["whitepool.data.hub"], "_cached", lambda *_: [])
+    hub = sys.modules["whitepool.data.hub"]
+    monkeypatch.setattr(hub, "_cached", lambda *_: [])
+    monkeypatch.setattr(hub, "ask_hub", lambda: None)
     return tmp_path
 
 

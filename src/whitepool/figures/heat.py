@@ -43,7 +43,9 @@ def heat(
     axes.tick_params(length=0)
     if len(columns) > MOST:
         return image
-    narrow = axes.get_figure(root=True).get_figwidth() / max(len(columns), 4)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    narrow = figure.get_figwidth() / max(len(columns), 4)
     decimals, size = (1, 6.0) if narrow > 0.4 else (0, min(6.0, max(4.5, 24 * narrow)))
     colours = mpl.colormaps[HEAT]
     for (y, x), value in np.ndenumerate(values):

@@ -4,7 +4,7 @@
 
 with x_w the static vector of word w and p(w) its share of all words; a sentence is the mean of its
 whitened words. The map is affine, so a mean whose weights add up to 1 may be mapped in place of
-its words, and this step is PCA whitening whose moments are those of words (`whitepool.word_moments`).
+its words, and this step is PCA whitening of the moments of words (`whitepool.word_moments`).
 Source: Yokoi, Bao, Kurita and Shimodaira 2024, "Zipfian Whitening", algorithm 1.
 """
 
