@@ -14,7 +14,7 @@ from test_vocabulary import corpus
 
 import whitepool
 from test_conf import choices, composed
-from test_words import rows
+from test_word_moments import rows
 from whitepool.errors import UserError
 from whitepool.evaluation import evaluate
 from whitepool.inputs import frame_of, options
