@@ -1,4 +1,4 @@
-"""The command line: python -m benchmarks encode | suite | analyses | scale | profile."""
+"""The command line: python -m benchmarks encode | suite | analyses | scale | profile | exports."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import torch
 from benchmarks import (
     analyses,
     encode,
+    exports,
     grids,
     machine,
     models,
@@ -158,6 +159,16 @@ def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
     return {"sizes": [asdict(size) for size in found]}
 
 
+def run_exports(args: Arguments, work: Path) -> dict[str, Any]:
+    """Exports beside their base."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    texts = sentences.unique(tasks, args.sentences or (None if args.quick else 1000))
+    times = exports.measure(folder, texts, work, times=args.rounds, batch_size=args.batch_size)
+    show.say(f"{len(texts):,} distinct sentences, batches of {args.batch_size}")
+    show.table(exports.rows(times))
+    return {"sentences": len(texts), "seconds": times}
+
+
 def _prepare(
     args: Arguments, work: Path, names: Sequence[str] | None = None, *, peers_too: bool = True
 ) -> tuple[tuple[Task, ...], Path, list[peers.Peer]]:
@@ -208,6 +219,7 @@ COMMANDS = {
     "analyses": run_analyses,
     "scale": run_scale,
     "profile": run_profile,
+    "exports": run_exports,
 }
 
 

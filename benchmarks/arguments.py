@@ -64,6 +64,10 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("profile", parents=[common], help="where the time goes")
     command.add_argument("--sentences", type=_positive, help="how many (default 1500)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
+
+    command = commands.add_parser("exports", parents=[common], help="exports beside their base")
+    command.add_argument("--sentences", type=_positive, help="how many (default 1000)")
+    command.add_argument("--batch-size", type=_positive, default=32, help="sentence-transformers'")
     return whole
 
 
