@@ -15,6 +15,7 @@ import torch
 from benchmarks import (
     analyses,
     encode,
+    exports,
     grids,
     machine,
     memory,
@@ -205,6 +206,16 @@ def run_search(args: Arguments, work: Path) -> dict[str, Any]:
     return {"documents": documents, "queries": queries, "results": [asdict(r) for r in found]}
 
 
+def run_exports(args: Arguments, work: Path) -> dict[str, Any]:
+    """Exports beside their base."""
+    tasks, folder, _ = _prepare(args, work, peers_too=False)
+    texts = sentences.unique(tasks, args.sentences or (None if args.quick else 1000))
+    times = exports.measure(folder, texts, work, times=args.rounds, batch_size=args.batch_size)
+    show.say(f"{len(texts):,} distinct sentences, batches of {args.batch_size}")
+    show.table(exports.rows(times))
+    return {"sentences": len(texts), "seconds": times}
+
+
 def _prepare(
     args: Arguments, work: Path, names: Sequence[str] | None = None, *, peers_too: bool = True
 ) -> tuple[tuple[Task, ...], Path, list[peers.Peer]]:
@@ -258,6 +269,7 @@ COMMANDS = {
     "memory": run_memory,
     "search": run_search,
     "methods": method_tables.run,
+    "exports": run_exports,
 }
 
 

@@ -83,11 +83,15 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--sentences", type=_positive, help="how many (default 1500)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
 
-    _add_methods(commands, common)
+    _add_of_recipes(commands, common)
     return whole
 
 
-def _add_methods(commands: Any, common: argparse.ArgumentParser) -> None:
+def _add_of_recipes(commands: Any, common: argparse.ArgumentParser) -> None:
+    command = commands.add_parser("exports", parents=[common], help="exports beside their base")
+    command.add_argument("--sentences", type=_positive, help="how many (default 1000)")
+    command.add_argument("--batch-size", type=_positive, default=32, help="sentence-transformers'")
+
     command = commands.add_parser(
         "methods", parents=[common], help="scores of every head by every map, and what papers claim"
     )

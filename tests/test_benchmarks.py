@@ -93,6 +93,13 @@ def test_profile(tmp_path: Path) -> None:
     assert all(seconds > 0 for seconds in found["seconds"].values())
 
 
+def test_exports(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    found = quick(tmp_path, "exports")
+    assert len(found["seconds"]) == 10
+    assert all(taken[0] > 0 for taken in found["seconds"].values())
+
+
 def test_what_runs_within_another_counts_for_itself() -> None:
     watch = profile.Watch()
     with watch.during("outer"), watch.during("inner"):

@@ -319,7 +319,7 @@ def quiet_libraries() -> None:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    for name in ("pytorch_lightning", "lightning_fabric", "httpx"):
+    for name in ("pytorch_lightning", "lightning_fabric", "httpx", "sentence_transformers"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all targets")

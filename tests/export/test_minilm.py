@@ -43,7 +43,7 @@ def combinations() -> Iterator[Any]:
             yield pytest.param(head, whitening, marks=marks, id=f"{head}-{whitening or 'raw'}")
 
 
-@pytest.mark.parametrize(("head", "whitening"), combinations())
+@pytest.mark.parametrize(("head", "whitening"), list(combinations()))
 def test_every_head(stsb: PairSet, tmp_path: Path, head: str, whitening: str | None) -> None:
     """Vectors equal ours, long texts among them, batch by batch with padding."""
     pooling = HEADS[head]

@@ -32,6 +32,12 @@ def types(folder: Path) -> list[str]:
     return [m["type"].rpartition(".")[2] for m in json.loads((folder / "modules.json").read_text())]
 
 
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export is not read back, to save time where the test itself compares."""
+    monkeypatch.setattr("whitepool.export.writing.check", lambda *_: None)
+
+
 def compared(made: Encoder, folder: Path) -> Any:
     """The SentenceTransformer of an export, after its vectors were compared."""
     from sentence_transformers import SentenceTransformer
@@ -55,6 +61,7 @@ def compared(made: Encoder, folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("head", "post"), [(head, ("raw", "pca")[i % 2]) for i, head in enumerate(HEADS)]
 )
+@pytest.mark.usefixtures("unchecked")
 def test_every_head(
     checkpoint: Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture, head: str, post: str
 ) -> None:
@@ -79,6 +86,7 @@ SAMPLE = (
 
 
 @pytest.mark.parametrize(("family", "head", "post"), SAMPLE)
+@pytest.mark.usefixtures("unchecked")
 def test_other_families(
     checkpoint: Checkpoint, tmp_path: Path, family: str, head: str, post: str
 ) -> None:
@@ -90,6 +98,7 @@ def test_other_families(
 @pytest.mark.parametrize("post", POSTS)
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.usefixtures("unchecked")
 def test_the_whole_product(
     checkpoint: Checkpoint, tmp_path: Path, family: str, head: str, post: str
 ) -> None:

@@ -32,7 +32,7 @@ MODES: dict[type, str] = {
     Pooler: "cls",
 }
 LEAST_SUM = 1e-9  # Pooling divides by no sum of token weights below this
-COARSEST = 2e-5  # relative error of vectors whose cosines have less than half of that
+COARSEST = 1e-5  # change of a cosine
 
 
 def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
@@ -57,7 +57,7 @@ def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
     if reason is None and recipe.affine is not None:
         error = float32_error(recipe.affine)
         if error > COARSEST:
-            reason = f"its whitening magnifies the rounding of their float32 to {error:.0g}"
+            reason = f"with this whitening their float32 would move cosines by {error:.0g}"
     return reason
 
 
@@ -80,15 +80,17 @@ def _kind(head: PoolingSpec) -> type:
 
 
 def float32_error(affine: Affine) -> float:
-    """Relative error of z = (v - m) B from the rounding of v to float32, about.
+    """By how much the rounding of v to float32 moves a cosine of z = (v - m) B at most, about.
 
-    eps |v| |B| / |z|, where whitened components have variance 1 on the vectors they were fitted
-    on: |z|^2 = k, and the variance of v along column b is 1 / |b|^2. A direction of next to no
-    variance is magnified most.
+    v is off by eps |v| in each direction, and z by eps |v| |B| / sqrt(k) of its length, where
+    whitened components have variance 1 on the vectors that were fitted: |z|^2 = k, and the variance
+    of v along column b is 1 / |b|^2. A direction of next to no variance is magnified most. Such an
+    error stands in any direction, so that a cosine sees 1 / sqrt(k) of it, and 4 times that is
+    rare.
     """
     norms = affine.basis.norm(dim=0)
     v = (affine.mean.square().sum() + norms.pow(-2).sum()).sqrt()
-    return float(torch.finfo(torch.float32).eps * v * norms.norm() / len(norms) ** 0.5)
+    return float(4 * torch.finfo(torch.float32).eps * v * norms.norm() / len(norms))
 
 
 def modules(recipe: Recipe, plm: FrozenPLM, dim: int) -> list[Any]:
