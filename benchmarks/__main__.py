@@ -197,9 +197,9 @@ def run_search(args: Arguments, work: Path) -> dict[str, Any]:
         folder,
         collection,
         [8] if args.quick else _numbers("--k", args.k, least=1),
-        work,
+        (args.keep or work).absolute(),
         layers=_numbers("--layers", args.layers, least=-1000),
-        batch_tokens=args.batch_tokens,
+        threads=torch.get_num_threads(),
         rounds=args.rounds,
     )
     show.table(search.rows(found))

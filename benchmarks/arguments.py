@@ -76,6 +76,9 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--documents", type=_positive, default=100_000, help="default 100,000")
     command.add_argument("--queries", type=_positive, default=1000, help="default 1,000")
+    command.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep vectors there, and go on with them"
+    )
     command.add_argument("--k", type=_list, default=["64"], help="beside all (default 64)")
     command.add_argument("--layers", type=_list, default=["-1"], help="of the mean (default -1)")
 

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks import ours
+from benchmarks import memory
 from whitepool.data.pairs import Task
 from whitepool.errors import UserError
 from whitepool.moments import Moments
@@ -29,6 +30,7 @@ from whitepool.whitening import Whitening
 Floats = NDArray[np.float32]
 Found = NDArray[np.int64]  # (query, TOP)
 TOP = 10
+SOME = 100  # queries that exact search is timed with
 SIMILAR = 4.0  # gold score of a query and its partner, at least
 
 
@@ -57,7 +59,7 @@ class Result:
         vector_bytes: of a vector, as float32.
         index_bytes: of the index on disk, by vector.
         build: seconds to build the index.
-        exact: queries per second by one product with all vectors, one query at a time.
+        exact: queries per second by a product with all vectors, one query at a time.
         index: queries per second by the index, one at a time.
         recall: share of the exact ten nearest that the index finds.
         same: share of the exact ten nearest in all directions that the index finds.
@@ -141,10 +143,15 @@ def unit(vectors: Floats) -> Floats:
 
 def exact_search(documents: Floats, query: Floats) -> Found:
     """The nearest documents by cosine, nearest first, (TOP,)."""
-    cosines = documents @ query
-    some = np.argpartition(-cosines, TOP)[:TOP]
-    nearest: Found = some[np.argsort(-cosines[some], kind="stable")]
-    return nearest
+    return nearest(documents @ query[:, None])[0]
+
+
+def nearest(cosines: Floats) -> Found:
+    """Numbers of the largest cosines, largest first: (document, query) to (query, TOP)."""
+    some = np.argpartition(-cosines, TOP, axis=0)[:TOP]
+    order = np.argsort(-np.take_along_axis(cosines, some, axis=0), axis=0, kind="stable")
+    found: Found = np.take_along_axis(some, order, axis=0).T
+    return found
 
 
 def search(
@@ -191,7 +198,13 @@ def search(
         keys: Found = index.search(query, TOP).keys.astype(np.int64)
         return keys
 
-    exact, exact_speed = _timed(lambda query: exact_search(documents, query), queries, rounds)
+    exact = np.concatenate(
+        [
+            nearest(documents @ some.T)
+            for some in np.array_split(queries, max(1, len(queries) // 50))
+        ]
+    )
+    _, exact_speed = _timed(partial(exact_search, documents), queries[:SOME], rounds)
     near, speed = _timed(by_index, queries, rounds)
     of_partners = np.array(partners)[:, None]
     result = Result(
@@ -226,6 +239,34 @@ def overlap(found: Found, wanted: Found) -> float:
     return float(both.mean())
 
 
+def encoded(
+    folder: Path,
+    texts: Sequence[str],
+    name: str,
+    work: Path,
+    *,
+    layers: Sequence[int],
+    threads: int,
+) -> Floats:
+    """Vectors by `whitepool encode`, which goes on where an earlier run in ``work`` was broken off.
+
+    Args:
+        folder: the model.
+        texts: none with a line end in it.
+        name: of the files in ``work``.
+        work: what is there of the same texts and model is used.
+        layers: of the mean.
+        threads: of the processor.
+    """
+    (work / f"{name}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    model = ["model=local", f"model.path={folder}", "trainer=cpu", "hydra.run.dir=run"]
+    head = f"pooling.layers=[{','.join(map(str, layers))}]"
+    into = [f"input={name}.txt", f"output={name}", "format=npy", "shard_rows=8192"]
+    memory.run(["encode", *model, head, *into], work, threads)
+    vectors: Floats = np.concatenate([np.load(x) for x in sorted((work / name).glob("*.npy"))])
+    return vectors
+
+
 def measure(
     folder: Path,
     collection: Collection,
@@ -233,7 +274,7 @@ def measure(
     work: Path,
     *,
     layers: Sequence[int],
-    batch_tokens: int,
+    threads: int,
     rounds: int,
 ) -> list[Result]:
     """Raw vectors, whitened ones in all directions, and their first ``sizes`` directions.
@@ -241,10 +282,14 @@ def measure(
     Raises:
         UserError: usearch is not there, or a size that is over the rank.
     """
-    plm = ours.load(folder, "32-true")
-    head = ours.mean(*layers)
-    raw = ours.encode(plm, collection.documents, head, batch_tokens)
-    asked = ours.encode(plm, collection.queries, head, batch_tokens)
+    work.mkdir(parents=True, exist_ok=True)
+    raw, asked = (
+        encoded(folder, texts, name, work, layers=layers, threads=threads)
+        for name, texts in (
+            ("documents", collection.documents),
+            ("queries", collection.queries),
+        )
+    )
     documents, queries = whitened(raw, asked)
     rank = documents.shape[1]
     if wrong := [size for size in sizes if size > rank]:
@@ -252,7 +297,7 @@ def measure(
     options: dict[str, Any] = {"rounds": rounds}
     first, _ = search("raw", unit(raw), unit(asked), collection.partners, work, **options)
     results = [first]
-    nearest: Found | None = None
+    in_all: Found | None = None
     for k in sorted({rank, *sizes}, reverse=True):
         result, exact = search(
             f"whitened, k={k}",
@@ -260,10 +305,10 @@ def measure(
             unit(queries[:, :k]),
             collection.partners,
             work,
-            reference=nearest,
+            reference=in_all,
             **options,
         )
-        nearest = exact if nearest is None else nearest
+        in_all = exact if in_all is None else in_all
         results.append(result)
     return results
 

@@ -210,6 +210,7 @@ def test_growth_is_over_the_smallest_size_of_the_same_command() -> None:
     assert [row["growth MB"] for row in memory.rows(peaks)] == ["+0", "+0", "+30", "-10"]
 
 
+@pytest.mark.slow  # two commands in processes of their own
 def test_search(tmp_path: Path) -> None:
     pytest.importorskip("usearch")
     found = quick(tmp_path, "search")

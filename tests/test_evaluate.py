@@ -236,7 +236,7 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
         (["pooling=ditto"], "give pooling.block= and pooling.head="),
         (
             ["analysis=nope"],
-            "there is no analysis=nope: choose one of all, dims, geometry, heads, layers, none, table1",
+            "there is no analysis=nope: choose one of all, dims, geometry, heads, layers, none",
         ),
         (["analysis.max_memory=1GiB"], "there is no setting analysis.max_memory"),
         (["analysis=layers", "analysis.max_sise=2"], "did you mean analysis.max_size?"),

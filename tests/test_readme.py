@@ -66,4 +66,4 @@ def test_the_section_works(
     assert all(text in texts for _, text in found)
     cosines = [float(cosine) for cosine, _ in found]
     assert cosines == sorted(cosines, reverse=True)
-    assert "dog" in found[0][1].lower()
+    assert {"dog", "park"} & set(found[0][1].lower().strip(".").split())
