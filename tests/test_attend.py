@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from whitepool.attend import SHORT, attend, attention_diagonal, is_short
+from whitepool.attend import SHORT, SHORT_WITH_DIAGONALS, attend, attention_diagonal, is_short
 
 
 @settings(max_examples=40, deadline=None)
@@ -61,13 +61,16 @@ def test_bfloat16_is_close() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "key", "short"),
+    ("length", "key_heads", "diagonals", "short"),
     [
-        ((1, 4, SHORT, 8), (1, 4, SHORT, 8), True),
-        ((1, 4, SHORT + 1, 8), (1, 4, SHORT + 1, 8), False),
-        ((1, 4, 5, 8), (1, 2, 5, 8), False),
+        (SHORT, 4, False, True),
+        (SHORT + 1, 4, False, False),
+        (SHORT_WITH_DIAGONALS, 4, True, True),
+        (SHORT_WITH_DIAGONALS + 1, 4, True, False),
+        (5, 2, True, False),
     ],
-    ids=["short", "long", "grouped heads"],
+    ids=["short", "long", "short with diagonals", "long with diagonals", "grouped heads"],
 )
-def test_when_it_is_used(query: tuple[int, ...], key: tuple[int, ...], short: bool) -> None:
-    assert is_short(torch.zeros(query), torch.zeros(key)) is short
+def test_when_it_is_used(length: int, key_heads: int, diagonals: bool, short: bool) -> None:
+    query, key = torch.zeros(1, 4, length, 8), torch.zeros(1, key_heads, length, 8)
+    assert is_short(query, key, diagonals=diagonals) is short

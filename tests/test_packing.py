@@ -76,6 +76,7 @@ def test_equal_to_padded_batches(
 ) -> None:
     """Windows of 2 and 4 tokens (ModernBERT, Gemma 3) are kept to; so is causality."""
     monkeypatch.setattr(attend, "SHORT", short)
+    monkeypatch.setattr(attend, "SHORT_WITH_DIAGONALS", short)
     model = plm(family)
     sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
     ids = model.tokenize(data.draw(st.lists(sentence, min_size=1, max_size=6))).ids

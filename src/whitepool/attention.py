@@ -122,7 +122,7 @@ def _attention(
     scaling, bias = options.get("scaling"), options.get("position_bias")
     causal = options.get("is_causal")
     causal = (getattr(module, "is_causal", True) if causal is None else causal) and mask is None
-    if mask is None and bias is None and is_short(query, key):
+    if mask is None and bias is None and is_short(query, key, diagonals=bool(heads)):
         output, diagonal = attend(query, key, value, heads, scaling=scaling, causal=causal)
     else:
         diagonal = None
