@@ -143,7 +143,8 @@ def unit(vectors: Floats) -> Floats:
 
 def exact_search(documents: Floats, query: Floats) -> Found:
     """The nearest documents by cosine, nearest first, (TOP,)."""
-    return nearest(documents @ query[:, None])[0]
+    found: Found = nearest(documents @ query[:, None])[0]
+    return found
 
 
 def nearest(cosines: Floats) -> Found:
