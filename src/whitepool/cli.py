@@ -87,7 +87,8 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     """
     config_help.register()
     failed_jobs.clear()
-    experiments.register()
+    if any("experiment" in word for word in sys.argv[1:]):
+        experiments.register()  # hundreds, which Hydra copies whenever it looks for a file
     before = os.environ.get(FULL_ERROR, "0")
     wants_traceback = before == "1"
     os.environ[TRACEBACK] = str(int(wants_traceback))

@@ -90,7 +90,7 @@ def test_help_is_that_of_the_script_with_the_words_typed(command: Command, name:
     assert f"\n  whitepool {name} " in printed
     assert f"{name}.py" not in printed
     assert "\nmodel: albert, " in printed
-    assert "\nwhitening: off, pca\n" in printed
+    assert "\nwhitening: center, off, pca" in printed
     groups = printed.partition("Settings and their defaults")[0]
     assert "schema" not in groups  # what other files are built on is no choice
     assert ("\ndata: pairs, sickr, " in groups) == (name != "encode")

@@ -14,7 +14,7 @@ import pytest
 from whitepool.page import content, write
 from whitepool.page.tables import Cell, Line, Table
 
-import made
+import made_jobs as made
 
 FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --no-first-run".split()
 pytestmark = pytest.mark.slow

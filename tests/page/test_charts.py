@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from whitepool.page import charts, grid_charts, tables
 from whitepool.page.charts import Chart, Point
 
-import made
+import made_jobs as made
 
 
 def check(chart: Chart) -> None:

@@ -18,7 +18,7 @@ from whitepool.jobs import Job, number, read_job
 from whitepool.page import commands, tables
 from whitepool.page.pairs import misjudged
 
-import made
+import made_jobs as made
 import tiny_suite
 
 
