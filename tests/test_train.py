@@ -247,7 +247,9 @@ def test_an_export_beside_the_recipe(
     theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(sentences)
     assert np.abs(ours - theirs).max() < 1e-4 * np.abs(ours).max()
     card = (folder / "README.md").read_text()
-    assert "    python train.py trainer.enable_progress_bar=false figures=false corpus=text " in card
+    assert (
+        "    python train.py trainer.enable_progress_bar=false figures=false corpus=text " in card
+    )
     assert f" export={folder} " in card
     code, run = command(*wanted)  # refused before any work
     assert code == 1
