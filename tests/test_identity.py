@@ -20,7 +20,7 @@ from whitepool import identity
 from whitepool.data import PairSet, Task
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.table import SentenceTable
-from whitepool.inputs import choose, options
+from whitepool.inputs import choose
 from whitepool.plm import FrozenPLM
 from whitepool.reuse import digest
 

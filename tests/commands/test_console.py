@@ -93,7 +93,7 @@ def test_help_is_that_of_the_script_with_the_words_typed(command: Command, name:
     assert "\nwhitening: center, off, pca" in printed
     groups = printed.partition("Settings and their defaults")[0]
     assert "schema" not in groups  # what other files are built on is no choice
-    assert ("\ndata: pairs, sickr, " in groups) == (name != "encode")
+    assert ("\ndata: atec, bq, lcqmc, " in groups) == (name != "encode")
 
 
 @pytest.mark.parametrize("name", ["export", "cache"])
