@@ -72,7 +72,7 @@ def test_what_the_recipe_is() -> None:
     for part in (
         "org/tiny at revision abc",
         "the mean over tokens, special ones included, of layers [1, -1]",
-        "Step after pooling: whitening, 2 directions, fitted on 30 texts of corpus text (30 vectors",
+        "Step after pooling: whitening, 2 directions, fitted on 30 texts of corpus text (30",
         "at most 64 tokens, special ones included; long_text=error",
         "`not {text} .`",
         "`encode_query` puts `query: ` before a text",
