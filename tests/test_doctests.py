@@ -27,8 +27,6 @@ def test_examples(module: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "module", ["whitepool.encoder", "whitepool.loading", "whitepool.text_encoder"]
-)
+@pytest.mark.parametrize("module", ["encoder", "loading", "text_encoder"])
 def test_examples_with_the_embedded_model(module: str) -> None:
     assert examples(f"whitepool.{module}") > 0
