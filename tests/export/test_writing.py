@@ -189,7 +189,7 @@ def test_a_map_that_magnifies_rounding_keeps_its_float64(
     folder = made.export(tmp_path / "out")
     assert types(folder) == ["RecipeModule"]
     assert (
-        "its whitening magnifies the rounding of their float32 to"
+        "with this whitening their float32 would move cosines by"
         in (folder / "README.md").read_text()
     )
     model = whitepool.sentence_transformer(folder, device="cpu")
