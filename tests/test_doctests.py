@@ -21,12 +21,12 @@ def examples(module: str) -> int:
     return tried
 
 
-@pytest.mark.parametrize("module", ["whitepool.similarity"])
+@pytest.mark.parametrize("module", ["similarity"])
 def test_examples(module: str) -> None:
-    assert examples(module) > 0
+    assert examples(f"whitepool.{module}") > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["whitepool.encoder", "whitepool.loading"])
+@pytest.mark.parametrize("module", ["encoder", "loading", "text_encoder"])
 def test_examples_with_the_embedded_model(module: str) -> None:
-    assert examples(module) > 0
+    assert examples(f"whitepool.{module}") > 0

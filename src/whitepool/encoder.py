@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
 
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
@@ -17,7 +15,6 @@ from whitepool.pooling.spec import describe
 from whitepool.progress import progress_bar
 from whitepool.recipe import SLOT, LongText, ModelSpec, PostSpec, Prompts, Recipe, Scalar
 from whitepool.recipe_model import describe_post, open_model
-from whitepool.similarity import cosine_matrix, cosine_rows
 from whitepool.streams import moments_of, moments_of_words
 from whitepool.text_encoder import Floats, TextEncoder
 from whitepool.texts import prompt_of
@@ -218,24 +215,6 @@ class Encoder(TextEncoder):
         self._fitted = describe_post(self._post, affine, words), affine
         self._provenance = {}
         return self
-
-    def similarity(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-        """Cosine of each vector of a, (n, k) or (k,), with each of b, (m, k) or (k,): (n, m).
-
-        The cosine with a zero vector is 0.
-
-        Example:
-            >>> import whitepool
-            >>> encoder = whitepool.load("all_minilm")
-            >>> x = encoder.encode(["a dog runs", "a cat eats"])
-            >>> encoder.similarity(x, x).diagonal().tolist()
-            [1.0, 1.0]
-        """
-        return cosine_matrix(a, b)
-
-    def similarity_pairwise(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-        """Cosine of each vector of a, (n, k), with the vector of b, (n, k), at its place: (n,)."""
-        return cosine_rows(a, b)
 
     def recipe(self, provenance: Mapping[str, Scalar] | None = None) -> Recipe:
         """What the encoder does, to be saved.

@@ -11,12 +11,13 @@ from typing import Literal, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from whitepool.errors import UserError
 from whitepool.progress import progress_bar
 from whitepool.recipe import LongText, PostSpec, Prompts
+from whitepool.similarity import cosine_matrix, cosine_rows
 from whitepool.texts import checked, prompt_of
 from whitepool.tokenizing import Tokenized
 from whitepool.vectors import PooledTexts
@@ -223,6 +224,24 @@ class TextEncoder:
             norm = np.linalg.norm(x, axis=1, keepdims=True)
             x = (x / np.where(norm > 0, norm, 1.0)).astype(np.float32)
         return x[np.array([place[text] for text in texts], dtype=np.intp)]
+
+    def similarity(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+        """Cosine of each vector of a, (n, k) or (k,), with each of b, (m, k) or (k,): (n, m).
+
+        The cosine with a zero vector is 0.
+
+        Example:
+            >>> import whitepool
+            >>> encoder = whitepool.load("all_minilm")
+            >>> x = encoder.encode(["a dog runs", "a cat eats"])
+            >>> encoder.similarity(x, x).diagonal().tolist()
+            [1.0, 1.0]
+        """
+        return cosine_matrix(a, b)
+
+    def similarity_pairwise(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+        """Cosine of each vector of a, (n, k), with the vector of b, (n, k), at its place: (n,)."""
+        return cosine_rows(a, b)
 
     def mapped(self, raw: Floats) -> Floats:
         """Vectors after the map, (text, k), of pooled ones, (text, dim)."""

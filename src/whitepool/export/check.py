@@ -41,9 +41,9 @@ def check(encoder: Encoder, folder: Path) -> None:
     affine = encoder.recipe().affine
     noise = 0.0 if affine is None else float32_error(affine)
     model = sentence_transformer(folder, device=str(encoder.device))
-    for name in ("query", "document"):
-        ours = encoder.encode(texts, prompt_name=name)
-        theirs = model.encode(texts, prompt_name=name, show_progress_bar=False)
+    for prompt in dict.fromkeys(("", encoder.prompts.query, encoder.prompts.document)):
+        ours = encoder.vectors_of(texts, prompt=prompt, shortened=lambda _: None)
+        theirs = model.encode(texts, prompt=prompt, show_progress_bar=False)
         compare(ours, np.asarray(theirs), noise)
 
 

@@ -118,10 +118,11 @@ def write_chain(
     """
     if all_layers:
         _change(folder / "config.json", output_hidden_states=True)
-    # Absolute positions count from a row's start, so padding stands on the right; the text of the
-    # token to pad with is one that the tokenizer treats as special already.
-    padding = plm.tokenizer.convert_ids_to_tokens(pad_id(plm.tokenizer))
-    _change(folder / "tokenizer_config.json", padding_side="right", pad_token=padding)
+    # Absolute positions count from a row's start, so padding stands on the right.
+    padding: dict[str, str] = {"padding_side": "right"}
+    if plm.tokenizer.pad_token is None:  # one that the tokenizer treats as special already
+        padding["pad_token"] = plm.tokenizer.convert_ids_to_tokens(pad_id(plm.tokenizer))
+    _change(folder / "tokenizer_config.json", **padding)
     text = {"method": "forward", "method_output_name": "last_hidden_state"}
     settings = {
         "transformer_task": "feature-extraction",
