@@ -171,16 +171,16 @@ def predictions(
         table = SentenceTable.build(tasks, tokenize)
         started = time.perf_counter()
         vectors = _encode(plm, table, poolings, batch_tokens)
-        tokens = sum(map(len, table.ids))
-        show.say(
-            f"{', '.join(poolings)}: {len(table):,} sentences, {tokens:,} tokens, "
-            f"{time.perf_counter() - started:.0f} s"
-        )
+        seconds = time.perf_counter() - started
         for name, pooling in poolings.items():
             result[name, RAW] = cosines(table, vectors[name], None, PROTOCOL)[RAW]
             for step, post in MAPS.items():
                 if values := _mapped(plm, table, pooling, vectors[name], post):
                     result[name, step] = values
+        score = scorer(tasks[0], table, 0)
+        raw = ", ".join(f"{name} {score(result[name, RAW]).value:.1f}" for name in poolings)
+        tokens = sum(map(len, table.ids))
+        show.say(f"{len(table):,} sentences, {tokens:,} tokens, {seconds:.0f} s; raw: {raw}")
     assert table is not None
     return result, table
 
