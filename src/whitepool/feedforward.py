@@ -67,7 +67,9 @@ def _both_halves(output: Any, x: Tensor, residual: Tensor) -> Tensor:
     """The second half, which calls the first half too, on some rows at a time."""
     first = output.first_half
     assert x is residual
-    return _by_rows(lambda some: type(output).forward(output, type(first).forward(first, some), some), x)
+    return _by_rows(
+        lambda some: type(output).forward(output, type(first).forward(first, some), some), x
+    )
 
 
 def _by_rows(whole: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
