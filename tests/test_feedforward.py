@@ -18,6 +18,7 @@ from whitepool.feedforward import in_blocks
 from tiny import FAMILIES
 
 PARTS = {"bert", "roberta", "distilbert", "albert", "electra", "layoutlm", "xlm"} | {
+    "mpnet", "deberta",
     "gpt2", "modernbert", "gemma3", "qwen3", "xlm_roberta", "roformer", "llama",
 }  # fmt: skip
 

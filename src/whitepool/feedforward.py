@@ -20,6 +20,8 @@ from torch import Tensor, nn
 VALUES = 3 * 2**17  # of the hidden states of a block: 1,024 rows of 384, 512 of 768
 NAMES = ("feed_forward_chunk", "ff_chunk")  # (batch, token, dim) -> the same
 MODULE = "MLP"  # ends the class's name where the part is a module of its own, as in decoders
+# Blocks of these classes call output(intermediate(x), x), which has no name.
+TWO_MODULES = ("MPNetLayer", "DebertaLayer", "DebertaV2Layer")
 
 
 def in_blocks(model: nn.Module) -> int:
@@ -37,7 +39,13 @@ def in_blocks(model: nn.Module) -> int:
     ]
     for module, name in found:
         setattr(module, name, MethodType(_METHODS[name], module))
-    return len(found)
+    layers: list[Any] = [m for m in model.modules() if type(m).__name__ in TWO_MODULES]
+    for layer in layers:
+        # Not as a submodule: the parameters of the first half keep their one name.
+        layer.output.__dict__["first_half"] = layer.intermediate
+        layer.intermediate.forward = MethodType(_pass_on, layer.intermediate)
+        layer.output.forward = MethodType(_both_halves, layer.output)
+    return len(found) + len(layers)
 
 
 def _in_blocks(name: str) -> Callable[[Any, Tensor], Tensor]:
@@ -45,17 +53,36 @@ def _in_blocks(name: str) -> Callable[[Any, Tensor], Tensor]:
 
     def blocks(module: Any, x: Tensor) -> Tensor:
         whole: Callable[[Any, Tensor], Tensor] = getattr(type(module), name)
-        rows, block = x.shape[:-1].numel(), max(1, VALUES // x.shape[-1])
-        if rows <= block or x.device.type != "cpu":
-            return whole(module, x)
-        result = x.new_empty(x.shape)
-        flat, out = x.reshape(1, rows, -1), result.view(1, rows, -1)
-        for start in range(0, rows, block):
-            some = slice(start, start + block)
-            out[:, some] = whole(module, flat[:, some])
-        return result
+        return _by_rows(lambda some: whole(module, some), x)
 
     return blocks
+
+
+def _pass_on(_: Any, x: Tensor) -> Tensor:
+    """The first half leaves its work to the second."""
+    return x
+
+
+def _both_halves(output: Any, x: Tensor, residual: Tensor) -> Tensor:
+    """The second half, which calls the first half too, on some rows at a time."""
+    first = output.first_half
+    assert x is residual
+    return _by_rows(
+        lambda some: type(output).forward(output, type(first).forward(first, some), some), x
+    )
+
+
+def _by_rows(whole: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A function of tokens, (batch, token, dim) -> the same, in blocks if there are many."""
+    rows, block = x.shape[:-1].numel(), max(1, VALUES // x.shape[-1])
+    if rows <= block or x.device.type != "cpu":
+        return whole(x)
+    result = x.new_empty(x.shape)
+    flat, out = x.reshape(1, rows, -1), result.view(1, rows, -1)
+    for start in range(0, rows, block):
+        some = slice(start, start + block)
+        out[:, some] = whole(flat[:, some])
+    return result
 
 
 _METHODS = {name: _in_blocks(name) for name in (*NAMES, "forward")}

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from whitepool.similarity import in_units
 
@@ -22,18 +23,19 @@ Floats = NDArray[np.float64]
 Units = NDArray[np.int64]
 Mix = tuple[int, ...]
 
+_PAIRS = 4096  # of a product; what follows each product then finds it in the cache
 
-def products(first: NDArray[np.floating], second: NDArray[np.floating]) -> Floats:
+
+def products(first: Tensor, second: Tensor) -> Floats:
     """What the quadratic forms s'G s of some pairs are made of, (product, pair).
 
     Args:
-        first: (pair, slot, dim).
-        second: (pair, slot, dim).
+        first: (pair, slot, dim), float64.
+        second: (pair, slot, dim), float64.
 
     Of two different slots both entries of G are added, in the order of `np.triu_indices`.
     """
-    a, b = (torch.from_numpy(np.asarray(x, dtype=np.float64)) for x in (first, second))
-    gram = torch.bmm(a, b.transpose(1, 2))  # (pair, slot, slot)
+    gram = torch.bmm(first, second.transpose(1, 2))  # (pair, slot, slot)
     one, other = np.triu_indices(gram.shape[1])
     halves = torch.from_numpy(np.where(one == other, 0.5, 1.0))
     return ((gram[:, one, other] + gram[:, other, one]) * halves).T.contiguous().numpy()
@@ -59,11 +61,15 @@ def mix_cosines(chosen: Floats, both: Floats, first: Floats, second: Floats) -> 
 
     The cosine with a zero vector is 0.
     """
-    result = chosen @ both
-    scale = chosen @ first
-    scale *= chosen @ second
-    zero = scale <= 0
-    scale[zero] = np.inf
-    np.sqrt(scale, out=scale)
-    result /= scale
-    return in_units(result)
+    result = np.empty((len(chosen), both.shape[1]), dtype=np.int64)
+    for start in range(0, both.shape[1], _PAIRS):
+        some = slice(start, start + _PAIRS)
+        dots, scale = chosen @ both[:, some], chosen @ first[:, some]
+        scale *= chosen @ second[:, some]
+        zero = scale <= 0
+        if zero.any():
+            scale[zero] = np.inf
+        np.sqrt(scale, out=scale)
+        dots /= scale
+        result[:, some] = in_units(dots)
+    return result

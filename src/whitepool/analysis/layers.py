@@ -138,9 +138,9 @@ class LayerGrid:
     def tables(self) -> dict[str, Rows]:
         """`layers`, every subset and score, and `layers_best`, the best subset of each size."""
         rows = [
-            {"layers": name(mix), "size": len(mix), **score.row(i, stage)}
+            {"layers": named, "size": len(mix), **score.row(i, stage)}
             for stage, mixes, scores in self.mixes.scores()
-            for i, mix in enumerate(mixes)
+            for i, (mix, named) in enumerate(zip(mixes, map(name, mixes), strict=True))
             for score in scores
         ]
         return {"layers": rows, "layers_best": best_by_size(rows)}

@@ -136,7 +136,8 @@ class Mixes:
         """Products of the first and second sentences, the first, and the second alone."""
         result = []
         for start in range(0, len(pairs), STEP):
-            a, b = (self._vectors[rows] for rows in pairs[start : start + STEP].T)
+            some = pairs[start : start + STEP].T
+            a, b = (torch.from_numpy(self._vectors[rows].astype(np.float64)) for rows in some)
             result.append(np.stack([products(a, b), products(a, a), products(b, b)]))
         return result
 
