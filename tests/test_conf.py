@@ -49,9 +49,9 @@ def test_models(model: str) -> None:
 FAMILY_OF = {
     "bert": (
         "all_minilm all_minilm_l12 bert bert_large bert_zh bert_zh_large labse mbert minilm "
-        "roberta_zh roberta_zh_large sbert_nli sbert_nli_large sbert_nli_stsb simbert simbert_small "
-        "simbert_tiny simcse_sup simcse_sup_large simcse_unsup simcse_unsup_large spanbert "
-        "spanbert_large specter wobert"
+        "roberta_zh roberta_zh_large sbert_nli sbert_nli_large sbert_nli_stsb simbert "
+        "simbert_small simbert_tiny simcse_sup simcse_sup_large simcse_unsup simcse_unsup_large "
+        "spanbert spanbert_large specter wobert"
     ),
     "roberta": (
         "roberta roberta_large simcse_sup_roberta simcse_sup_roberta_large simcse_unsup_roberta "

@@ -70,7 +70,7 @@ def test_a_run_leaves_scores_maps_and_provenance(
     assert "1 sentences are blank" in run.stderr
     with (folder / "scores.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    columns = "task subset aggregate stage metric value low high n"
+    columns = "task subset aggregate stage metric value low high n published difference"
     assert list(rows[0]) == columns.split()
     assert {(r["task"], r["subset"], r["aggregate"], r["stage"], r["metric"]) for r in rows} == {
         ("mine", "", aggregate, stage, metric)
@@ -226,7 +226,7 @@ def test_wandb_offline_runs_are_finished_and_failures_marked(
     ("overrides", "message"),
     [
         (["whitening.kk=3"], "there is no setting whitening.kk: did you mean whitening.k?"),
-        (["model=nope"], "there is no model=nope: choose one of all_minilm"),
+        (["model=nope"], "there is no model=nope: choose one of albert, albert_large, all_minilm"),
         (["data=pairs"], "data.path has no value"),
         (["pooling=cls", "pooling.head=3"], "pooling=cls takes no pooling.head"),
         (["whitening=off", "whitening.k=3"], "whitening=off takes no whitening.k"),
