@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from whitepool.correlation import interval
 from whitepool.data.table import ScoredSet, SentenceTable
 from whitepool.measures import Accuracy, Measure, measure_of
 from whitepool.protocol import EvalProtocol
+from whitepool.ranking import query_scores
 from whitepool.similarity import cosine
 from whitepool.whitening import Affine
 
@@ -31,7 +32,8 @@ class Row:
         subset: ``MSRpar`` …, empty in rows of an aggregate.
         aggregate: ``all``, ``mean``, ``wmean``, empty in rows of a subset.
         stage: ``raw``, ``post``, or ``difference`` (post minus raw, pairs resampled together).
-        metric: ``spearman`` or ``pearson``; ``accuracy_0.5``, ``accuracy_train`` (binary tasks).
+        metric: ``spearman`` or ``pearson``; ``accuracy_0.5``, ``accuracy_train`` (binary tasks);
+            ``ndcg@10``, ``mrr@10``, ``recall@100`` (retrieval).
         value: NaN where undefined.
         low: lower end of the bootstrap 95 % interval.
         high: upper end.
@@ -98,7 +100,9 @@ def cosines(
     protocol: EvalProtocol,
     sets: Sequence[ScoredSet] | None = None,
 ) -> dict[str, list[Floats]]:
-    """Cosines of every set's pairs, by stage: ``raw``, and ``post`` where maps are given.
+    """What every set is scored by, by stage: ``raw``, and ``post`` where maps are given.
+
+    Cosines of the pairs, (pair,) for each set, or the scores of queries, (metric, query).
 
     Args:
         table: the sentences and pairs.
@@ -112,15 +116,28 @@ def cosines(
         result["post"] = []
     blank = table.is_blank
     for scored in table.scored if sets is None else sets:
-        rows, local = np.unique(scored.pairs, return_inverse=True)
-        local = local.reshape(scored.pairs.shape)
+        rows, local = np.unique(scored.rows, return_inverse=True)
         raw = vectors[rows].astype(np.float64)
-        result["raw"].append(cosine(raw, local))
+        result["raw"].append(_predict(scored, raw, local))
         if maps is not None:
             post = maps[table.fit_set_of(scored, protocol.fit_on)](torch.from_numpy(raw)).numpy()
             post[blank[rows]] = 0.0
-            result["post"].append(cosine(post, local))
+            result["post"].append(_predict(scored, post, local))
     return result
+
+
+def _predict(scored: ScoredSet, vectors: NDArray[np.floating], rows: NDArray[np.int64]) -> Floats:
+    """What a set is scored by: the cosine of each pair, (pair,), or scores (metric, query).
+
+    Args:
+        scored: the set.
+        vectors: (row, dim).
+        rows: rows of its sentences, in the order of `ScoredSet.rows`.
+    """
+    if scored.ranking is None:
+        return cosine(vectors, rows.reshape(-1, 2))
+    queries, documents = np.split(rows, [len(scored.ranking.queries)])
+    return query_scores(vectors, replace(scored.ranking, queries=queries, documents=documents))
 
 
 def score_table(
