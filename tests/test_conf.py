@@ -131,7 +131,12 @@ def test_protocols(protocol: str) -> None:
 @pytest.mark.parametrize("data", choices("data"))
 def test_data(data: str) -> None:
     config = composed(f"data={data}").data
-    loaders = {"pairs": "load_pairs", "rte": "load_rte", "stsb_multi": "load_stsb_multi"}
+    loaders = {
+        "pairs": "load_pairs",
+        "rte": "load_rte",
+        "stsb_multi": "load_stsb_multi",
+        "retrieval": "load_retrieval",
+    }
     chinese = ("sts_zh", "atec", "bq", "lcqmc", "pawsx", "stsb_zh")
     loaders |= dict.fromkeys(chinese, "load_chinese")
     assert config._target_ == f"whitepool.data.{loaders.get(data, 'load_sts')}"

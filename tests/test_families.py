@@ -23,7 +23,16 @@ from whitepool.states import Needs, Tokens, pad
 
 from tiny import DECODERS, FAMILIES, WORDS
 
-WITH_POOLER = ("bert", "roberta", "albert", "layoutlm", "squeezebert", "mpnet", "xlm_roberta")
+WITH_POOLER = (
+    "bert",
+    "roberta",
+    "albert",
+    "layoutlm",
+    "squeezebert",
+    "mpnet",
+    "xlm_roberta",
+    "nezha",
+)
 HEADS: dict[str, Any] = {
     "cls": LinearPooling(FirstToken(), [-1]),
     "avg": LinearPooling(Uniform(), [-1]),

@@ -21,7 +21,9 @@ from tiny import FAMILIES, WORDS, make_checkpoint
 
 # LayoutLM makes its own mask; the others' attention does not go through transformers' interface,
 # or, T5's, does not take positions.
-BY_LENGTH = ("deberta", "mpnet", "xlm", "t5", "layoutlm", "squeezebert", "roformer")
+BY_LENGTH = (
+    "deberta", "mpnet", "xlm", "t5", "layoutlm", "squeezebert", "roformer", "nezha"
+)  # fmt: skip
 
 
 def batch_of(ids: list[tuple[int, ...]]) -> Batch:

@@ -55,6 +55,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2Config", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 64}),
     "modernbert": ("ModernBertConfig", {**SMALL, "pad_token_id": 3, "local_attention": 4}),
     "xlm_roberta": ("XLMRobertaConfig", ROBERTA),
+    "nezha": ("NezhaConfig", {**SMALL, "max_relative_position": 4}),
     "roformer": ("RoFormerConfig", {**SMALL, "embedding_size": 32}),
     "gemma3": ("Gemma3TextConfig", {**DECODER, "sliding_window": 4}),
     "qwen3": ("Qwen3Config", DECODER),
@@ -86,9 +87,12 @@ def make_checkpoint(family: str, folder: Path, seed: int = 0, **changes: Any) ->
     """Write a tiny random checkpoint of ``family`` and its tokenizer into ``folder``."""
     import transformers
 
+    from whitepool import nezha
+
     class_name, arguments = FAMILIES[family]
     tokenizer = make_tokenizer(family)
-    config_class = getattr(transformers, class_name)
+    nezha.register()
+    config_class = getattr(nezha if family == "nezha" else transformers, class_name)
     config = config_class(vocab_size=len(tokenizer), **{**arguments, **changes})
     torch.manual_seed(seed)
     model = transformers.AutoModel.from_config(config)

@@ -121,6 +121,9 @@ def _load_model(
 ) -> tuple[Any, tuple[str, ...], str]:
     from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding
 
+    from whitepool import nezha
+
+    nezha.register()
     config = AutoConfig.from_pretrained(name, **options)
     text_encoders = AutoModelForTextEncoding._model_mapping
     encoder = text_encoders.get(type(config), None)

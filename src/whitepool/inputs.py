@@ -289,10 +289,11 @@ def announce(table: SentenceTable, choice: Choice, length: int, step: str) -> No
     elif choice.fixed is not None:
         fit = f"; {step} from the recipe"
     log.info(
-        "%s sentences, %s unique, in %s pairs of %s%s; protocol %s%s",
+        "%s sentences, %s unique, in %s %s of %s%s; protocol %s%s",
         f"{table.sentences:,}",
         f"{len(table):,}",
-        f"{sum(len(s.pairs) for s in table.scored):,}",
+        f"{sum(len(s.gold) for s in table.scored):,}",
+        "queries" if all(s.ranking for s in table.scored) else "pairs",
         ", ".join(task.name for task in table.tasks),
         "".join(f" and {len(s.pairs):,} of {s.name} {s.split} to select on" for s in table.select),
         protocol.name,

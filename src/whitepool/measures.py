@@ -2,7 +2,8 @@
 
 Graded gold scores are compared by rank and by value (Spearman, Pearson). Binary ones, 0 or 1, by
 accuracy: a pair counts as 1 where its cosine is above a threshold, 0.5 as in Table 3 of
-WhiteningBERT (Huang et al. 2021), or the one that is most accurate on calibration pairs.
+WhiteningBERT (Huang et al. 2021), or the one that is most accurate on calibration pairs. Rankings
+of retrieval by the mean of what each query scores, see `whitepool.ranking`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from whitepool import ranking
 from whitepool.correlation import METRICS, bootstrap, pearson, spearman
 from whitepool.data.pairs import Kind
 
@@ -25,6 +27,9 @@ WORDS = {
     "pearson": "Pearson",
     "accuracy_0.5": "accuracy at cosine 0.5",
     "accuracy_train": "accuracy at the best threshold on train",
+    "ndcg@10": "nDCG@10",
+    "mrr@10": "MRR@10",
+    "recall@100": "recall@100",
 }
 
 
@@ -100,6 +105,22 @@ class Accuracy:
         return np.stack([right.mean(-1), *resampled], axis=-1)
 
 
+@dataclass(frozen=True)
+class QueryMean:
+    """Mean over queries of their scores."""
+
+    metrics: tuple[str, ...] = ranking.METRICS
+    shown: tuple[str, ...] = ranking.METRICS
+
+    def __call__(self, x: Floats, gold: Floats, *, samples: int, seed: int) -> Floats:
+        """See `Measure`; x is (stage, metric, query), and queries are resampled."""
+        generator, queries = np.random.default_rng(seed), x.shape[-1]
+        resampled = [
+            x[..., generator.integers(0, queries, queries)].mean(-1) for _ in range(samples)
+        ]
+        return np.stack([x.mean(-1), *resampled], axis=-1).swapaxes(0, 1)
+
+
 def best_threshold(x: Floats, gold: Floats) -> float:
     """The threshold with most pairs on the right side, x > threshold where gold is 1.
 
@@ -129,6 +150,8 @@ def measure_of(kind: Kind, stages: int, calibration: tuple[Floats, Floats] | Non
     """
     if kind == "graded":
         return Correlation()
+    if kind == "retrieval":
+        return QueryMean()
     thresholds = {f"accuracy_{FIXED_THRESHOLD}": np.full(stages, FIXED_THRESHOLD)}
     if calibration is not None:
         x, gold = calibration

@@ -17,6 +17,7 @@ from whitepool.errors import UserError
 from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
+from whitepool.segment import segmented
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
 from whitepool.tokenizing import Tokenized, added_ids, pad_id, tokenize
 
@@ -28,16 +29,23 @@ class FrozenPLM(nn.Module):
         loaded: the model and tokenizer, from `whitepool.checkpoint.load`.
         name: how results call it.
         max_length: tokens per text, special ones included; None for the model's own limit.
+        segmenter: what cut texts into words before the tokenizer; None for nothing.
 
     Raises:
         UserError: max_length is over the model's limit or leaves no room for a token.
     """
 
     def __init__(
-        self, loaded: checkpoint.Checkpoint, *, name: str, max_length: int | None = None
+        self,
+        loaded: checkpoint.Checkpoint,
+        *,
+        name: str,
+        max_length: int | None = None,
+        segmenter: str | None = None,
     ) -> None:
         super().__init__()
         self.name = name
+        self.segmenter = segmenter
         self.model = loaded.model
         self.tokenizer = loaded.tokenizer
         self.provenance = loaded.provenance
@@ -63,6 +71,7 @@ class FrozenPLM(nn.Module):
         name: str | None = None,
         dtype: str = "float32",
         max_length: int | None = None,
+        segmenter: str | None = None,
     ) -> FrozenPLM:
         """Load a local folder or file, an embedded asset or a hub id, looked at in this order.
 
@@ -74,6 +83,8 @@ class FrozenPLM(nn.Module):
             name: how results call the model; the folder or hub id by default.
             dtype: ``float32`` or ``bfloat16``.
             max_length: see `FrozenPLM`.
+            segmenter: ``jieba`` for models whose tokens are Chinese words, see
+                `whitepool.segment`.
 
         Raises:
             UserError: no source is given, or it cannot be loaded.
@@ -94,7 +105,10 @@ class FrozenPLM(nn.Module):
                 "no model was given: pass model.path=FOLDER, or choose a model by name."
             )
         loaded = checkpoint.load(source, revision=revision, dtype=dtype)
-        return cls(loaded, name=name or str(id or source), max_length=max_length)
+        if segmenter is not None:
+            loaded = replace(loaded, tokenizer=segmented(loaded.tokenizer, segmenter))
+        name = name or str(id or source)
+        return cls(loaded, name=name, max_length=max_length, segmenter=segmenter)
 
     def check_length(self, max_length: int | None) -> int:
         """The length to cut texts at, in tokens, given what the user wants (None: the limit).

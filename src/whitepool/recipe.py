@@ -45,6 +45,7 @@ class ModelSpec:
         asset: name of an embedded model, looked at before the hub.
         path: absolute path of a local folder, looked at before the others.
         sha256: checksum of the weights of a folder or an embedded model.
+        segmenter: what cuts texts into words before the tokenizer; None for nothing.
 
     Raises:
         UserError: no source, or one that is not of its form.
@@ -57,6 +58,7 @@ class ModelSpec:
     asset: str | None = None
     path: str | None = None
     sha256: str | None = None
+    segmenter: Literal["jieba"] | None = None
 
     def __post_init__(self) -> None:
         if not (self.id or self.asset or self.path):

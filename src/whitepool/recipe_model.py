@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from whitepool.errors import UserError
 from whitepool.maps.names import POST_PROCESSES, takes
@@ -33,7 +33,10 @@ def describe_model(
     else:
         source = {"id": id, "revision": found.get("revision") or revision}
     dtype = cast(Dtype, found["dtype"])
-    return ModelSpec(name=plm.name, dtype=dtype, sha256=found.get("sha256"), **source)
+    segmenter = cast(Literal["jieba"] | None, plm.segmenter)
+    return ModelSpec(
+        name=plm.name, dtype=dtype, sha256=found.get("sha256"), segmenter=segmenter, **source
+    )
 
 
 def open_model(
@@ -62,6 +65,7 @@ def open_model(
         name=spec.name,
         dtype=dtype or spec.dtype,
         max_length=max_length,
+        segmenter=spec.segmenter,
     )
     found = plm.provenance.get("sha256")
     if spec.sha256 is not None and found is not None and found != spec.sha256:

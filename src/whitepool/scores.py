@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,8 @@ from whitepool.correlation import interval
 from whitepool.data.table import ScoredSet, SentenceTable
 from whitepool.measures import Accuracy, Measure, measure_of
 from whitepool.protocol import EvalProtocol
-from whitepool.similarity import cosine
+from whitepool.ranking import query_scores
+from whitepool.similarity import Step, cosine
 from whitepool.whitening import Affine
 
 DIFFERENCE = "difference"
@@ -32,7 +33,8 @@ class Row:
         subset: ``MSRpar`` …, empty in rows of an aggregate.
         aggregate: ``all``, ``mean``, ``wmean``, empty in rows of a subset.
         stage: ``raw``, ``post``, or ``difference`` (post minus raw, pairs resampled together).
-        metric: ``spearman`` or ``pearson``; ``accuracy_0.5``, ``accuracy_train`` (binary tasks).
+        metric: ``spearman`` or ``pearson``; ``accuracy_0.5``, ``accuracy_train`` (binary tasks);
+            ``ndcg@10``, ``mrr@10``, ``recall@100`` (retrieval).
         value: NaN where undefined.
         low: lower end of the bootstrap 95 % interval.
         high: upper end.
@@ -99,7 +101,9 @@ def cosines(
     protocol: EvalProtocol,
     sets: Sequence[ScoredSet] | None = None,
 ) -> dict[str, list[Floats]]:
-    """Cosines of every set's pairs, by stage: ``raw``, and ``post`` where maps are given.
+    """What every set is scored by, by stage: ``raw``, and ``post`` where maps are given.
+
+    Cosines of the pairs, (pair,) for each set, or the scores of queries, (metric, query).
 
     Args:
         table: the sentences and pairs.
@@ -113,12 +117,23 @@ def cosines(
         result["post"] = []
     blank = table.is_blank
     for scored in table.scored if sets is None else sets:
-        result["raw"].append(cosine(vectors, scored.pairs))
+        result["raw"].append(_predict(scored, vectors))
         if maps is not None:
             affine = maps[table.fit_set_of(scored, protocol.fit_on)]
             step = partial(_mapped, affine, blank)
-            result["post"].append(cosine(vectors, scored.pairs, through=step))
+            result["post"].append(_predict(scored, vectors, step))
     return result
+
+
+def _predict(scored: ScoredSet, vectors: NDArray[np.float32], step: Step | None = None) -> Floats:
+    """What a set is scored by: the cosine of each pair, (pair,), or scores (metric, query)."""
+    if scored.ranking is None:
+        return cosine(vectors, scored.pairs, through=step)
+    rows, local = np.unique(scored.rows, return_inverse=True)
+    some = vectors[rows].astype(np.float64)
+    queries, documents = np.split(local, [len(scored.ranking.queries)])
+    ranking = replace(scored.ranking, queries=queries, documents=documents)
+    return query_scores(step(some, rows) if step else some, ranking)
 
 
 def score_table(

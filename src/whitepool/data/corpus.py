@@ -144,10 +144,8 @@ def of_pairs(tasks: Sequence[Task], other_splits: bool = False) -> Corpus:
         pair_set = sets[index]
 
         def read() -> Iterator[Text]:
-            pairs = zip(pair_set.first, pair_set.second, strict=True)
-            for number, pair in enumerate(pairs, start=1):
-                for text in pair:
-                    yield Text(text, f"{pair_set.source}, pair {number}")
+            for number, text in enumerate(pair_set.texts()):
+                yield Text(text, f"{pair_set.source}, pair {number // 2 + 1}")
 
         return read
 

@@ -113,7 +113,7 @@ def rows_of(
         if path.suffix == ".parquet":
             rows.extend(pairs_file.parquet_rows(raw, path, columns))
         else:
-            rows.extend(pairs_file.json_rows(_gunzip(raw, path), path, columns))
+            rows.extend(pairs_file.json_rows(gunzip(raw, path), path, columns))
     return rows, text.checksum(*parts)
 
 
@@ -189,7 +189,37 @@ def _cached(repo: str, revision: str, split: str) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*")]
 
 
-def _gunzip(raw: bytes, path: Path) -> bytes:
+def snapshot(repo: str, revision: str | None, patterns: list[str]) -> Path:
+    """A folder with the files of a data set that match ``patterns``, downloaded unless there.
+
+    Raises:
+        UserError: huggingface_hub is not there, or the hub cannot be reached and nothing is cached.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as fault:
+        raise UserError(
+            f'{repo} needs huggingface_hub to be read: pip install "whitepool[data]".'
+        ) from fault
+    try:
+        return Path(
+            snapshot_download(repo, repo_type="dataset", revision=revision, allow_patterns=patterns)
+        )
+    # The hub's HTTP library changes with its version, so its faults share no class but this.
+    except Exception as fault:
+        raise UserError(
+            f"{repo} cannot be had from the Hugging Face hub ({type(fault).__name__}) and is not "
+            "in its cache; go online once (HF_HUB_OFFLINE unset), or give a local copy with "
+            "data.path=."
+        ) from fault
+
+
+def gunzip(raw: bytes, path: Path) -> bytes:
+    """The content of a gzipped file.
+
+    Raises:
+        UserError: it is damaged.
+    """
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as fault:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from whitepool.data.pairs import Kind, PairSet, Task
 from whitepool.errors import UserError
+from whitepool.ranking import Ranking
 
 Rows = NDArray[np.int64]
 FitOn = Literal["subset", "task", "suite", "corpus"]
@@ -29,6 +30,7 @@ class ScoredSet:
         flattened: the sub-tasks of a year cannot be told apart.
         split: ``train``, ``dev`` or ``test``.
         kind: how its cosines are scored, see `Task`.
+        ranking: of a retrieval set, its queries and documents; it has no pairs.
     """
 
     task: str
@@ -38,6 +40,14 @@ class ScoredSet:
     flattened: bool
     split: str
     kind: Kind = "graded"
+    ranking: Ranking | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """Rows of its sentences, as often as they occur."""
+        if self.ranking is None:
+            return self.pairs.ravel()
+        return np.concatenate([self.ranking.queries, self.ranking.documents])
 
     @property
     def name(self) -> str:
@@ -119,16 +129,20 @@ class SentenceTable:
 
         def rows(pair_set: PairSet) -> Rows:
             row_of = row_of_text[by_task.get(pair_set.task, tokenize)]
-            pairs = zip(pair_set.first, pair_set.second, strict=True)
-            return np.array([(row_of[a], row_of[b]) for a, b in pairs], np.int64).reshape(-1, 2)
+            return np.array([row_of[text] for text in pair_set.texts()], np.int64)
 
         kinds = {task.name: task.kind for task in tasks}
-        numbered = [
-            ScoredSet(
-                s.task, s.subset, rows(s), s.gold, s.flattened, s.split, kinds.get(s.task, "graded")
-            )
-            for s in (*sets, *select, *calibration)
-        ]
+
+        def scored(s: PairSet) -> ScoredSet:
+            flat, kind = rows(s), kinds.get(s.task, "graded")
+            ranking = None
+            if s.qrels is not None:
+                ranking = Ranking(flat[: len(s.first)], flat[len(s.first) :], s.qrels)
+                flat = flat[:0]
+            pairs = flat.reshape(-1, 2)
+            return ScoredSet(s.task, s.subset, pairs, s.gold, s.flattened, s.split, kind, ranking)
+
+        numbered = [scored(s) for s in (*sets, *select, *calibration)]
         ends = np.cumsum([len(sets), len(select)])
         empty = row_of_ids.get((), -1)
         return cls(
@@ -139,12 +153,14 @@ class SentenceTable:
             select=tuple(numbered[ends[0] : ends[1]]),
             selecting=tuple(select),
             other={
-                task.name: tuple(rows(s) for s in task.other_splits) if other_splits else ()
+                task.name: tuple(rows(s).reshape(-1, 2) for s in task.other_splits)
+                if other_splits
+                else ()
                 for task in tasks
             },
-            sentences=sum(s.pairs.size for s in numbered),
+            sentences=sum(len(s.rows) for s in numbered),
             truncated=sum(sum(cut) for _, cut in found.values()),
-            blank=sum(int((s.pairs == empty).sum()) for s in numbered),
+            blank=sum(int((s.rows == empty).sum()) for s in numbered),
             calibration=tuple(numbered[ends[1] :]),
         )
 
@@ -167,15 +183,15 @@ class SentenceTable:
             return {}
         members: dict[str, list[Rows]] = {}
         for s in self.scored:
-            members.setdefault(self.fit_set_of(s, fit_on), []).append(s.pairs)
+            members.setdefault(self.fit_set_of(s, fit_on), []).append(s.rows)
         if fit_on != "subset":
             for task, others in self.other.items():
                 name = "suite" if fit_on == "suite" else task
                 if name in members:
-                    members[name].extend(others)
+                    members[name].extend(pairs.ravel() for pairs in others)
         filled = ~self.is_blank
         return {
-            name: np.bincount(np.concatenate(rows).ravel(), minlength=len(self)) * filled
+            name: np.bincount(np.concatenate(rows), minlength=len(self)) * filled
             for name, rows in members.items()
         }
 
