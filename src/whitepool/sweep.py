@@ -14,6 +14,7 @@ from rich.table import Table
 from whitepool import pictures
 from whitepool.cli import ERROR_FILE, failed_jobs
 from whitepool.jobs import Job, read_jobs
+from whitepool.tracking import summing_up
 
 COLUMNS = ("job", "overrides", "score", "low", "high", "raw", "seconds", "status")
 
@@ -32,7 +33,11 @@ class SummaryCallback(Callback):
             writer.writeheader()
             writer.writerows(jobs)
         _show(jobs, folder)
-        pictures.of_multirun(config, found, folder)
+        with summing_up(config, folder) as logger:
+            if logger:
+                cells = [list(map(str, row.values())) for row in jobs]
+                logger.log_table("jobs", columns=list(COLUMNS), data=cells)
+            pictures.of_multirun(config, found, folder, logger)
 
 
 def _row(job: Job) -> dict[str, Any]:
