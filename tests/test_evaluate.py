@@ -209,22 +209,6 @@ def test_a_failing_job_does_not_take_the_others_down(
     assert "Traceback" in (summary.parent / "1" / "error.txt").read_text(encoding="utf-8")
 
 
-def test_wandb_offline_runs_are_finished_and_failures_marked(
-    tmp_path: Path, pairs: Path, checkpoint: Callable[[str], Path]
-) -> None:
-    run = command(
-        tmp_path, "-m", "pooling=avg,pooler,cls", "logger=wandb", "model=distilbert",
-        f"model.path={checkpoint('distilbert')}", "data=pairs", f"data.path={pairs}",
-        WANDB_SILENT="true",
-    )  # fmt: skip
-    assert run.returncode == 1, run.stderr
-    runs = sorted(tmp_path.glob("multirun/*/*/*/wandb/offline-run-*/run-*.wandb"))
-    assert len(runs) == 3
-    contents = [path.read_bytes() for path in runs]
-    assert all(b"mine/all/raw/spearman" in contents[i] for i in (0, 2))
-    assert b"mine/all/raw/spearman" not in contents[1]
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

@@ -90,7 +90,7 @@ def of_analysis(
         write.save(lambda: content.of_run(read_job(folder)), folder)
 
 
-def of_multirun(config: DictConfig, jobs: Sequence[Job], folder: Path) -> None:
+def of_multirun(config: DictConfig, jobs: Sequence[Job], folder: Path, logger: Any) -> None:
     """Figures and page of all jobs of a multirun."""
     if not files.wanted(config):
         return
@@ -102,5 +102,5 @@ def of_multirun(config: DictConfig, jobs: Sequence[Job], folder: Path) -> None:
 
     from whitepool.page import content, write
 
-    files.save(drawings, folder, None)
+    files.save(drawings, folder, logger)
     write.save(lambda: content.of_multirun(folder, jobs), folder)

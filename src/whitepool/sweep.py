@@ -15,6 +15,7 @@ from rich.table import Table
 from whitepool import pictures
 from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
 from whitepool.jobs import Job, read_jobs
+from whitepool.tracking import summing_up
 
 SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")
 COLUMNS = ("job", "overrides", *SCORE_COLUMNS, "seconds", "status")
@@ -38,7 +39,11 @@ class SummaryCallback(Callback):
             Console(highlight=False, markup=False).print(
                 f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
             )
-        pictures.of_multirun(config, found, folder)
+        with summing_up(config, folder) as logger:
+            if logger:
+                cells = [list(map(str, row.values())) for row in jobs]
+                logger.log_table("jobs", columns=list(COLUMNS), data=cells)
+            pictures.of_multirun(config, found, folder, logger)
 
 
 def ignored_by_all(folders: Iterable[Path]) -> list[str]:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import CSVLogger, Logger
 
+from whitepool import wandb_names
 from whitepool.cli import is_multirun
 from whitepool.errors import UserError
 
@@ -47,22 +48,52 @@ def tracked(config: DictConfig, folder: Path) -> Iterator[Logger | Literal[False
 
 
 def _start(config: DictConfig, folder: Path) -> Any:
+    """The W&B run of a job."""
     import wandb
 
-    group = config.logger.group
-    if group is None and is_multirun():
-        group = "_".join(folder.parent.parts[-2:])
     return wandb.init(
-        project=config.logger.project,
-        entity=config.logger.entity,
-        group=group,
-        tags=list(config.logger.tags),
-        name=f"{config.model.name} {config.pooling.name} {config.whitening.name}",
-        dir=folder,
+        **_where(config, folder.parent if is_multirun() else None, folder),
+        job_type=wandb_names.kind(config),
+        tags=wandb_names.tags(config),
+        name=wandb_names.name(config),
         config=OmegaConf.to_container(config, resolve=True),  # type: ignore[arg-type]
-        mode=wandb_mode(),
-        reinit="finish_previous",
     )
+
+
+@contextmanager
+def summing_up(config: DictConfig, multirun: Path) -> Iterator[Logger | None]:
+    """A W&B run that sums a multirun up, in the group of its jobs; None with another logger."""
+    if config.logger.name != "wandb":
+        yield None
+        return
+    import wandb
+    from pytorch_lightning.loggers import WandbLogger
+
+    run = wandb.init(
+        **_where(config, multirun, multirun),
+        job_type="summary",
+        tags=[str(tag) for tag in config.logger.tags],
+        name=f"multirun {wandb_names.group(multirun)}",
+    )
+    try:
+        yield WandbLogger(experiment=run)
+    finally:
+        run.finish()
+
+
+def _where(config: DictConfig, multirun: Path | None, folder: Path) -> dict[str, Any]:
+    """Project, group and folder of a W&B run."""
+    group = config.logger.group
+    if group is None and multirun is not None:
+        group = wandb_names.group(multirun)
+    return {
+        "project": config.logger.project,
+        "entity": config.logger.entity,
+        "group": group,
+        "dir": folder,
+        "mode": wandb_mode(),
+        "reinit": "finish_previous",
+    }
 
 
 def wandb_mode() -> Literal["online", "offline", "disabled", "shared"]:

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.table import Table
 
+from whitepool import wandb_log
 from whitepool.aggregates import AVERAGE
 from whitepool.analysis.base import Rows
 from whitepool.inputs import Inputs
@@ -141,6 +142,16 @@ class GridRun:
                 if rows:
                     cells = [list(row.values()) for row in rows]
                     logger.log_table(name, columns=list(rows[0]), data=cells)
+        top = self.headline["value"]
+        wandb_log.log_summary(logger, {} if math.isnan(top) else {self.task: top, AVERAGE: top})
+        wandb_log.log_curve(logger, "k", self.curve())
+
+    def curve(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Each k of the table `dims` and the scores there by stage, of what recipes compete on."""
+        found: dict[int, dict[str, float]] = {}
+        for row in self.best.get("dims", []):
+            found.setdefault(row["k"], {})[row["stage"]] = row["value"]
+        yield from sorted(found.items())
 
     def show(self, folder: Path) -> None:
         """Print the best rows of each analysis, and where the files are."""
