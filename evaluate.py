@@ -15,4 +15,4 @@ def main(config: DictConfig) -> float:
 
 
 if __name__ == "__main__":
-    launch(main)
+    launch(main, "evaluate")

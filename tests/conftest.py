@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from tiny import WORDS, make_checkpoint, shared_folder
-
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several, each of which would take all cores
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from tiny import WORDS, make_checkpoint, shared_folder
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,6 +17,8 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 from scipy import stats
 
+from whitepool.comparison import compare
+from whitepool.predictions import load_predictions
 from whitepool.whitening import load_maps
 
 from tiny import make_checkpoint
@@ -86,6 +88,12 @@ def test_a_run_leaves_scores_maps_and_provenance(
     assert content["data"][0]["pairs"] == 61
     assert content["versions"]["torch"] == torch.__version__
     assert len(content["scores"]) == len(rows)
+    kept = load_predictions(folder)
+    (found,) = compare(kept, kept, ("raw", "post"), samples=1000, seed=0)
+    (row,) = (
+        r for r in content["differences"] if (r["aggregate"], r["metric"]) == ("all", "spearman")
+    )
+    assert [row[k] for k in ("value", "low", "high")] == [found.value, found.low, found.high]
     maps, provenance = load_maps(folder / "whitening.safetensors")
     assert maps["mine"].count == 121  # the blank sentence is left out
     assert provenance["model"]["name"] == "bert"

@@ -138,7 +138,7 @@ def test_an_editable_install_reads_the_folder_of_the_checkout(
         assert archive.read(pth).decode().strip() == str(project / "src")
         assert not any(name.endswith((".yaml", ".py")) for name in names)
     assert not list((project / "src").rglob("*.yaml"))
-    where = "from whitepool.commands.hydra_job import conf_folder; print(conf_folder())"
+    where = "from whitepool.config_help import conf_folder; print(conf_folder())"
     environment = {**os.environ, "PYTHONPATH": str(project / "src")}
     found = checked(sys.executable, "-c", where, cwd=tmp_path, env=environment)
     assert found.strip() == str(project / "conf")

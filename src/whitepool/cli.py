@@ -19,7 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from whitepool import config_help
+from whitepool import config_help, listing
 from whitepool.errors import UserError
 from whitepool.published import experiments
 
@@ -29,7 +29,10 @@ ERROR_FILE = "error.txt"
 IGNORED_FILE = "ignored.txt"  # of a job of a multirun: settings that it could not use, one a line
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "WHITEPOOL_TRACEBACK"  # what the user set FULL_ERROR to
-LEFT = (ERROR_FILE, IGNORED_FILE, "results.json", "scores.csv", "whitening.safetensors")
+LEFT = (
+    ERROR_FILE, IGNORED_FILE, "results.json", "scores.csv", "predictions.safetensors",
+    "whitening.safetensors",
+)  # fmt: skip
 
 failed_jobs: list[Path] = []
 
@@ -80,13 +83,19 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
     return run
 
 
-def launch(main: Callable[[], Any]) -> NoReturn:
+def launch(main: Callable[[], Any], command: str) -> NoReturn:
     """Run a Hydra entry point and exit: 0, or 1 after an error or a failed job, 130 on Ctrl-C.
+
+    Args:
+        main: decorated by Hydra.
+        command: ``evaluate``, ``train`` or ``encode``: whose groups `--list GROUP` lists.
 
     Errors are one sentence on stderr. `HYDRA_FULL_ERROR=1` shows the traceback.
     """
     config_help.register()
     failed_jobs.clear()
+    if (word := listing.asked(sys.argv[1:])) is not None:
+        _list(word, command)
     if any("experiment" in word for word in sys.argv[1:]):
         experiments.register()  # hundreds, which Hydra copies whenever it looks for a file
     before = os.environ.get(FULL_ERROR, "0")
@@ -109,6 +118,16 @@ def launch(main: Callable[[], Any]) -> NoReturn:
     finally:
         os.environ[FULL_ERROR] = before
     sys.exit(1 if failed_jobs else 0)
+
+
+def _list(word: str, command: str) -> NoReturn:
+    """Answer `--list GROUP` and exit."""
+    try:
+        listing.show(config_help.conf_folder(), command, word)
+    except UserError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(0)
 
 
 def sentence(error: BaseException) -> str:

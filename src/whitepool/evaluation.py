@@ -20,6 +20,7 @@ from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries, task_lengths
 from whitepool.module import SentenceEncoder
+from whitepool.predictions import save_predictions
 from whitepool.published.match import find, ran
 from whitepool.recipe import Recipe, Scalar
 from whitepool.recipe_run import command_line, follow, recipe_of
@@ -135,6 +136,7 @@ def score_recipe(
     else:
         with_scores(recipe, values, command_line()).save(output / "recipe")
     run.write(output)
+    save_predictions(output, table.scored, result.predictions, protocol.aggregate)
     if logger:
         logger.log_metrics(run.metrics())
         logger.save()

@@ -17,7 +17,7 @@ from whitepool.cli import is_multirun
 from whitepool.figures import files
 from whitepool.inputs import Inputs
 from whitepool.jobs import Job, read_job
-from whitepool.scores import Scores, cosines
+from whitepool.scores import Scores
 from whitepool.whitening import Affine
 
 Rows = Sequence[Mapping[str, Any]]
@@ -47,8 +47,8 @@ def of_run(
         from whitepool.page import content, pairs, write
 
         def page() -> content.Page:
-            by_stage = cosines(inputs.table, vectors, maps, inputs.protocol)
-            return content.of_run(read_job(folder), pairs.misjudged(inputs.table, by_stage))
+            worst = pairs.misjudged(inputs.table, scores.predictions)
+            return content.of_run(read_job(folder), worst)
 
         write.save(page, folder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -62,6 +62,7 @@ class Scores:
         undefined: names of scored sets whose predictions are constant in some stage.
         metrics: by task, those that a table shows; the first is the one it is judged by.
         thresholds: task -> metric -> stage -> the cosine above which a pair counts as 1.
+        predictions: what each set was scored by, by stage, see `cosines`.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -69,6 +70,7 @@ class Scores:
     undefined: list[str] = field(default_factory=list)
     metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     thresholds: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    predictions: dict[str, list[Floats]] = field(default_factory=dict)
 
     def get(
         self,
@@ -180,20 +182,15 @@ def score(
         seed: seed of the bootstrap; each set's resamples depend on it and the set's name alone.
     """
     stages = tuple(by_stage)
-    predictions = [np.stack(xs) for xs in zip(*by_stage.values(), strict=True)]
-    scores = Scores()
+    scores = Scores(predictions={stage: list(xs) for stage, xs in by_stage.items()})
     measures = {
         s.task: measure_of(s.kind, len(stages), (calibration or {}).get(s.task)) for s in sets
     }
-    for metrics in dict.fromkeys(measure.metrics for measure in measures.values()):
-        places = [i for i, s in enumerate(sets) if measures[s.task].metrics == metrics]
-        some = [sets[i] for i in places]
-        given = [predictions[i] for i in places]
-        cells, undefined = _score(some, given, measures, samples=samples, seed=seed)
+    for measure, found, undefined in cells(sets, by_stage, measures, samples=samples, seed=seed):
         scores.undefined += undefined
-        for cell in cells:
-            scores.metrics.setdefault(cell.task, measures[some[0].task].shown)
-            _add(scores, cell, stages, metrics)
+        for cell in found:
+            scores.metrics.setdefault(cell.task, measure.shown)
+            _add(scores, cell, stages, measure.metrics)
     for task, measure in measures.items():
         if isinstance(measure, Accuracy):
             scores.thresholds[task] = {
@@ -203,23 +200,39 @@ def score(
     return scores
 
 
-def _score(
+def cells(
     sets: Sequence[ScoredSet],
-    predictions: Sequence[Floats],
+    by_stage: Mapping[str, Sequence[Floats]],
     measures: Mapping[str, Measure],
     *,
     samples: int,
     seed: int,
-) -> tuple[list[Cell], list[str]]:
-    """Cells, (metric, stage, 1 + sample) each, of sets with the same metrics; undefined sets."""
+) -> Iterator[tuple[Measure, list[Cell], list[str]]]:
+    """Scores and their bootstrap replicates, for each group of sets with the same metrics.
+
+    Args:
+        sets: the scored sets.
+        by_stage: stage -> what each set is scored by; all stages see the same resamples.
+        measures: task -> its measure.
+        samples: bootstrap resamples.
+        seed: seed of the bootstrap.
+
+    Yields:
+        A measure of the group, cells of values (metric, stage, 1 + sample), and the names of sets
+        that are undefined in some stage.
+    """
+    predictions = [np.stack(xs) for xs in zip(*by_stage.values(), strict=True)]
 
     def value(task: str, x: Floats, gold: Floats, name: str) -> Floats:
         return measures[task](x, gold, samples=samples, seed=zlib.crc32(name.encode()) ^ seed)
 
-    own = [value(s.task, x, s.gold, s.name) for s, x in zip(sets, predictions, strict=True)]
-    together = {task: value(task, x, y, task) for task, x, y in concatenated(sets, predictions)}
-    undefined = [s.name for s, v in zip(sets, own, strict=True) if np.isnan(v[0, :, 0]).any()]
-    return aggregate(sets, own, together), undefined
+    for metrics in dict.fromkeys(measure.metrics for measure in measures.values()):
+        places = [i for i, s in enumerate(sets) if measures[s.task].metrics == metrics]
+        some, given = [sets[i] for i in places], [predictions[i] for i in places]
+        own = [value(s.task, x, s.gold, s.name) for s, x in zip(some, given, strict=True)]
+        together = {task: value(task, x, y, task) for task, x, y in concatenated(some, given)}
+        undefined = [s.name for s, v in zip(some, own, strict=True) if np.isnan(v[0, :, 0]).any()]
+        yield measures[some[0].task], aggregate(some, own, together), undefined
 
 
 def _add(scores: Scores, cell: Cell, stages: Sequence[str], metrics: Sequence[str]) -> None:

@@ -14,7 +14,8 @@ from hydra.core.global_hydra import GlobalHydra
 
 import whitepool
 from whitepool.commands import console
-from whitepool.commands.hydra_job import JOBS, conf_folder
+from whitepool.commands.hydra_job import JOBS
+from whitepool.config_help import conf_folder
 from whitepool.errors import UserError
 
 from tiny import WORDS
@@ -50,7 +51,7 @@ def test_version_and_commands(command: Command) -> None:
     status, printed, _ = command("--help")
     assert (status, command()) == (0, (0, printed, ""))
     lines = printed.splitlines()
-    for name in ("evaluate", "train", "encode", "export", "cache"):
+    for name in ("evaluate", "train", "encode", "export", "compare", "cache"):
         assert sum(line.startswith(f"  {name} ") for line in lines) == 1
     assert max(map(len, lines)) < 100
 
@@ -60,10 +61,17 @@ def test_version_and_commands(command: Command) -> None:
     [
         (["evaluat"], "there is no command 'evaluat': did you mean evaluate?"),
         (["train.py"], "there is no command 'train.py': did you mean train?"),
-        (["model=bert"], "The commands are evaluate, train, encode, export, cache."),
+        (["model=bert"], "The commands are evaluate, train, encode, export, compare, cache."),
         (["evaluate", "modl=bert"], "there is no setting modl: did you mean model?"),
         (["encode", "input=x.txt"], "input=x.txt does not exist: check the path."),
         (["train", "corpus=txt"], "there is no corpus=txt: choose one of csv, hub, jsonl"),
+        (["compare", "a"], "whitepool compare takes two run folders: 1 were given."),
+        (["compare", "a", "b"], "there is no run folder a: check the path."),
+        (
+            ["compare", "a", "b", "stge=raw"],
+            "did you mean stage=? It takes stage=, bootst",
+        ),
+        (["evaluate", "--list", "modls"], "--list modls: did you mean models? give one of model,"),
         (["cache"], "whitepool cache has to be told what to do: choose list or clear."),
         (["cache", "show"], "whitepool cache has no 'show': choose list or clear."),
         (["cache", "clear"], "needs a kind: choose one of vectors, assets, all."),
@@ -96,7 +104,7 @@ def test_help_is_that_of_the_script_with_the_words_typed(command: Command, name:
     assert ("\ndata: atec, bq, lcqmc, " in groups) == (name != "encode")
 
 
-@pytest.mark.parametrize("name", ["export", "cache"])
+@pytest.mark.parametrize("name", ["export", "compare", "cache"])
 def test_help_of_the_other_commands(command: Command, name: str) -> None:
     status, printed, _ = command(name, "--help")
     assert status == 0
@@ -119,7 +127,15 @@ def test_evaluate_train_and_encode_share_a_recipe(
     status, printed, error = command("evaluate", "-m", "data=pairs", *settings, "seed=0,1")
     assert status == 0, error
     assert "Jobs of this multirun" in printed
-    assert len(list(tmp_path.glob("multirun/*/*/*/evaluate.log"))) == 2
+    jobs = sorted(log.parent for log in tmp_path.glob("multirun/*/*/*/evaluate.log"))
+    status, printed, error = command("compare", *map(str, jobs), "bootstrap=99")
+    assert (status, error) == (0, "")
+    a, b, title, _, row = printed.rstrip().splitlines()
+    assert (a, b) == (f"A: seed=0 ({jobs[0]}), post", f"B: seed=1 ({jobs[1]}), post")
+    assert title == "Spearman x100, all"
+    task, one, other, *gap, p, n = row.split()
+    assert (task, one, p, n) == ("mine", other, "1.000", "61")
+    assert gap == ["+0.00", "[+0.00,", "+0.00]"]
     encode = ["input=texts.txt", "output=v", "format=npy", "recipe=mine", "trainer=cpu", *run]
     status, _, error = command("encode", *encode)
     assert status == 0, error
@@ -153,7 +169,7 @@ def test_what_needs_no_model_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("line", "wanted", "unwanted"),
     [
-        ("whitepool ", {"evaluate", "train", "encode", "export", "cache"}, set()),
+        ("whitepool ", {"evaluate", "train", "encode", "export", "compare", "cache"}, set()),
         ("whitepool ev", {"evaluate"}, set()),
         ("whitepool export ", {"recipe=", "output="}, {"model="}),
         ("whitepool cache ", {"list", "clear"}, {"model="}),

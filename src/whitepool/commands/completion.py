@@ -13,7 +13,11 @@ from collections.abc import Sequence
 from whitepool.commands.console import COMMANDS
 
 LINE = "COMP_LINE"
-OWN = {"export": ("recipe=", "output=", "overwrite="), "cache": ("list", "clear")}
+OWN = {
+    "export": ("recipe=", "output=", "overwrite="),
+    "compare": ("stage=", "bootstrap=", "seed="),
+    "cache": ("list", "clear"),
+}
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -55,6 +55,9 @@ COMMANDS: Mapping[str, Command] = {
         _later("hydra_job", "encode"),
     ),
     "export": Command("write a recipe as a folder for sentence-transformers", _later("export")),
+    "compare": Command(
+        "what one run scores above another, with intervals and p-values", _later("compare")
+    ),
     "cache": Command("list or clear the models, data and vectors that are kept", _later("cache")),
 }
 HELP = ("--help", "-h")

@@ -1,23 +1,18 @@
-"""`whitepool evaluate`, `train` and `encode`: the scripts of a checkout, from an installed package.
-
-The configuration is the folder ``conf`` of a checkout; a wheel has a copy of it beside its modules.
-"""
+"""`whitepool evaluate`, `train` and `encode`: the scripts of a checkout, also where none is."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import NoReturn
 
 import hydra
 from omegaconf import DictConfig
 
-import whitepool
 from whitepool.cli import job, launch
 from whitepool.commands.console import HELP
-from whitepool.errors import UserError
+from whitepool.config_help import conf_folder
 
 # command -> module and function; the module is imported once the configuration is composed
 JOBS = {
@@ -43,20 +38,6 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
         score: float = getattr(import_module(module), function)(config)
         return score
 
-    launch(hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(main))
-
-
-def conf_folder(package: Path | None = None) -> Path:
-    """The folder of configurations that belongs to a package folder, by default to this one.
-
-    Raises:
-        UserError: there is none, as in a copy of the modules alone.
-    """
-    package = package or Path(whitepool.__file__).parent
-    for folder in (package / "conf", package.parents[1] / "conf"):
-        if (folder / "evaluate.yaml").is_file():
-            return folder
-    raise UserError(
-        f"the package in {package} has no folder conf: install whitepool with pip, or run it from "
-        "a checkout."
+    launch(
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(main), name
     )

@@ -50,6 +50,15 @@ class ScoredSet:
         return np.concatenate([self.ranking.queries, self.ranking.documents])
 
     @property
+    def related(self) -> Rows:
+        """Rows that are scored together, (pair, 2): of a ranking, queries and what answers them."""
+        if self.ranking is None:
+            return self.pairs
+        qrels = self.ranking.qrels
+        found = self.ranking.queries[qrels.query], self.ranking.documents[qrels.document]
+        return np.stack(found, axis=1)
+
+    @property
     def name(self) -> str:
         """``sts12.MSRpar``, or ``stsb``."""
         return f"{self.task}.{self.subset}" if self.subset else self.task

@@ -74,10 +74,11 @@ def beside_random(
 ) -> dict[str, cosines.Cosines]:
     """Cosines of scored pairs, and of their sentences put together at random."""
     draw = np.random.default_rng(0)
-    some = [
-        replace(s, pairs=s.pairs[np.sort(draw.permutation(len(s.pairs))[:PAIRS])])
-        for s in table.scored
-    ]
+    some = []
+    for s in table.scored:
+        pairs = s.related
+        drawn = np.sort(draw.permutation(len(pairs))[:PAIRS])
+        some.append(replace(s, pairs=pairs[drawn], ranking=None))
     mixed = [
         replace(s, pairs=np.column_stack([s.pairs[:, 0], draw.permutation(s.pairs[:, 1])]))
         for s in some

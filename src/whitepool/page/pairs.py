@@ -17,13 +17,15 @@ MOST = 50
 Floats = NDArray[np.float64]
 
 
-def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]]) -> Table:
-    """The pairs whose ranks differ most in the last stage, worst first.
+def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]]) -> Table | None:
+    """The pairs whose ranks differ most in the last stage, worst first; None of rankings.
 
     Args:
         table: the sentences and pairs.
         by_stage: stage -> cosines of each scored set, (pair,).
     """
+    if any(s.ranking is not None for s in table.scored):
+        return None
     last = list(by_stage)[-1]
     found: list[tuple[float, int, int]] = []
     ranks = {stage: [_share(x) for x in cosines] for stage, cosines in by_stage.items()}
