@@ -84,3 +84,12 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data sets and reference values at {folder} (set WHITEPOOL_SHARED)")
     return folder
+
+
+@pytest.fixture
+def hydra_store() -> Iterator[None]:
+    """Hydra without published experiments behind the test: it copies its store at every look-up."""
+    yield
+    from hydra.core.config_store import ConfigStore
+
+    ConfigStore.instance().repo.pop("experiment", None)

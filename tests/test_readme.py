@@ -1,17 +1,24 @@
-"""The section of the README that a practitioner pastes, run as it stands."""
+"""Every command of the README composes; the section that practitioners paste runs as it stands."""
 
 from __future__ import annotations
 
+import fnmatch
+import re
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ValueType
+from omegaconf import OmegaConf
 
 from whitepool.commands import console
 from whitepool.data import load_sts
 from whitepool.encoder import Encoder
+from whitepool.published import experiments
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 SECTION = "## From your sentences to a search index\n"
@@ -67,3 +74,50 @@ def test_the_section_works(
     cosines = [float(cosine) for cosine, _ in found]
     assert cosines == sorted(cosines, reverse=True)
     assert {"dog", "park"} & set(found[0][1].lower().strip(".").split())
+
+
+SCRIPT = re.compile(
+    r"^(?:.*\| )?(?:python (evaluate|train|encode)\.py|whitepool (evaluate|train|encode))\b(.*)$"
+)
+CONF = README.parent / "conf"
+
+
+def scripts() -> list[tuple[str, str]]:
+    """Every line of the README that starts a script: the script, and what is behind it."""
+    lines = [x.strip() for x in README.read_text("utf-8").splitlines() if x.startswith("    ")]
+    parts = [part for line in lines for part in line.split(" && ")]
+    found = [match for part in parts if (match := SCRIPT.match(part))]
+    return [(match[1] or match[2], match[3]) for match in found]
+
+
+def singly(words: list[str]) -> list[str]:
+    """Overrides of the first job of a multirun."""
+    result = []
+    for override in OverridesParser.create().parse_overrides(words):
+        if override.value_type == ValueType.GLOB_CHOICE_SWEEP:
+            (pattern,) = override.value().include
+            name = fnmatch.filter(experiments.by_experiment(), pattern)[0]
+            result.append(f"{override.get_key_element()}={name}")
+        elif override.is_sweep_override():
+            result.append(f"{override.get_key_element()}={next(override.sweep_string_iterator())}")
+        else:
+            result.append(str(override.input_line))
+    return result
+
+
+@pytest.mark.usefixtures("hydra_store")
+def test_every_command_of_the_readme_composes() -> None:
+    commands = sorted(scripts(), key=lambda command: "experiment=" in command[1])
+    assert len(commands) > 25
+    for script, rest in commands:
+        words = [word for word in shlex.split(rest, comments=True) if word != "-m"]
+        if words[:1] in (["--help"], ["--list"]):
+            continue
+        if any("experiment=" in word for word in words):
+            experiments.register(words)
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose(script, overrides=singly(words))
+        for word in singly(words):
+            key, _, value = word.partition("=")
+            if "." in key:
+                assert OmegaConf.select(config, key) is not None, (rest, key, value)

@@ -97,7 +97,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     if (word := listing.asked(sys.argv[1:])) is not None:
         _list(word, command)
     if any("experiment" in word for word in sys.argv[1:]):
-        experiments.register()  # hundreds, which Hydra copies whenever it looks for a file
+        experiments.register(sys.argv[1:])
     before = os.environ.get(FULL_ERROR, "0")
     wants_traceback = before == "1"
     os.environ[TRACEBACK] = str(int(wants_traceback))

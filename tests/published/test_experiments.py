@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.utils import instantiate
@@ -36,8 +37,11 @@ def shape(name: str) -> str:
 SHAPES = {shape(name): name for name in by_experiment()}
 
 
+pytestmark = pytest.mark.usefixtures("hydra_store")
+
+
 def composed(experiment: str) -> Any:
-    register()
+    register([f"experiment={experiment}"])
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("evaluate", overrides=["output_dir=out", f"experiment={experiment}"])
 
@@ -132,7 +136,7 @@ def test_every_system_that_runs_has_an_experiment_of_its_own_model() -> None:
 
 
 def test_patterns_find_them_beside_the_files() -> None:
-    register()
+    register(["data=sts", "experiment=glob(*)"])
     with initialize_config_dir(str(CONF), version_base="1.3"):
         loader: ConfigLoader = GlobalHydra.instance().config_loader()
         found = loader.get_group_options("experiment", ObjectType.CONFIG)
@@ -148,3 +152,17 @@ def test_patterns_find_them_beside_the_files() -> None:
         "simcse_": 7,
         "mteb_": 3,
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["experiment=ditto_bert,whiteningbert_table2_bert"], 2),
+        (["-m", "experiment=glob(whiteningbert_table2_*)"], 22),
+        (["experiment=whiteningbert"], 0),  # a file
+        (["experiment=whiteningbertt"], len(by_experiment())),  # the error lists them all
+    ],
+)
+def test_only_those_that_are_named_are_stored(words: list[str], found: int) -> None:
+    register(words)
+    assert len(ConfigStore.instance().repo.get("experiment", {})) == found

@@ -6,9 +6,12 @@ They are put into Hydra's configuration store, so that `experiment=NAME`, lists 
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from whitepool.config_help import conf_folder
 from whitepool.published.rows import System, systems
 
 POOLING: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
@@ -59,10 +62,22 @@ def content(served: Sequence[System]) -> dict[str, Any]:
     }
 
 
-def register() -> None:
-    """Make the experiments known to Hydra; safe to repeat."""
+def register(words: Sequence[str]) -> None:
+    """Make the experiments that a command line names known to Hydra; safe to repeat.
+
+    Hydra copies its whole store at every look-up, so that all of them would take seconds: those
+    that no word names or fits stay out, unless there is none, when the error should list them.
+
+    Args:
+        words: of the command line; names and patterns are sought in those with ``experiment``.
+    """
     from hydra.core.config_store import ConfigStore
 
-    store = ConfigStore.instance()
-    for name, served in by_experiment().items():
-        store.store(name, content(served), "experiment", "_global_", "whitepool")
+    named = [x for word in words if "experiment" in word for x in re.findall(r"[\w*?]+", word)]
+    known = by_experiment()
+    files = {path.stem for path in (conf_folder() / "experiment").glob("*.yaml")}
+    wanted = {name for x in named for name in fnmatch.filter(known, x)}
+    for name in wanted if wanted or files.intersection(named) else known:
+        ConfigStore.instance().store(
+            name, content(known[name]), "experiment", "_global_", "whitepool"
+        )
