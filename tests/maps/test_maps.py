@@ -137,7 +137,9 @@ REFERENCES: list[tuple[Any, Any]] = [
 SAME_COORDINATES = (Zca, Center, Standardize, RemoveTop, RemoveCommon)
 
 
-@pytest.mark.parametrize(("step", "reference"), REFERENCES, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(
+    ("step", "reference"), REFERENCES, ids=lambda x: getattr(x, "__name__", str(x)[:30])
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_equals_its_paper(step: Any, reference: Any, seed: int) -> None:
     x = vectors(seed, 60, 9)
