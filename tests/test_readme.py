@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
+import gzip
+import io
+import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -19,6 +23,8 @@ from whitepool.commands import console
 from whitepool.data import load_sts
 from whitepool.encoder import Encoder
 from whitepool.published import experiments
+
+from tiny import WORDS, make_checkpoint
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 SECTION = "## From your sentences to a search index\n"
@@ -121,3 +127,79 @@ def test_every_command_of_the_readme_composes() -> None:
             key, _, value = word.partition("=")
             if "." in key:
                 assert OmegaConf.select(config, key) is not None, (rest, key, value)
+
+
+NOT_AT_HAND = ("corpus=nli", "data=rte", "data=sts_zh")  # files that no test has
+ROOTS = {"data=sts": "whiteningbert", "data=stsb_multi": "multilingual"}
+
+
+def made_small(script: str, words: list[str], tiny: Path, shared: Path) -> list[str]:
+    """The words of a command, with a tiny model, one task, and folders that are there."""
+    result = []
+    for word in words:
+        match word.split("="):
+            case ["data.root", _]:
+                suites = [folder for name, folder in ROOTS.items() if name in words]
+                result.append(f"data.root={shared / 'sts' / (suites or ['whiteningbert'])[0]}")
+            case ["model.path", _]:
+                pass
+            case ["recipe", _]:
+                result.append("recipe=mine")
+            case ["resume_from", _]:
+                result.append(f"resume_from={sorted(Path().glob('outputs/*/*/moments.*'))[0]}")
+            case _:
+                result.append(word)
+    if not any(word.startswith("recipe=") for word in words):
+        result.append(f"model.path={tiny}")
+        if not any(word.startswith(("model=", "experiment=whiteningbert_")) for word in words):
+            result.append("model=bert")
+    if (
+        any(word in words for word in ("data=sts", "data.root=FOLDER"))
+        and "data=stsb_multi" not in words
+    ):
+        result.append("data.tasks=[stsb]")
+    small = {"evaluate": ["bootstrap=5", "figures=false"], "train": [], "encode": []}
+    return [*result, *small[script], "trainer.enable_progress_bar=false", "trainer=cpu"]
+
+
+@pytest.mark.slow
+def test_every_command_of_the_readme_runs_on_a_tiny_model(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shared: Path,
+    pairs: Path,
+) -> None:
+    """In their order, in one folder; those of files that are not at hand are left out."""
+    monkeypatch.chdir(tmp_path)
+    texts = [" ".join(WORDS[i % 7 : i % 7 + 1 + i % 5]) for i in range(90)]
+    for name in ("sentences.txt", "more.txt"):
+        Path(name).write_text("\n".join(texts) + "\n", encoding="utf-8")
+    Path("reviews.csv").write_text("body\n" + "\n".join(texts) + "\n", encoding="utf-8")
+    Path("reviews").mkdir()
+    lines = "".join(
+        json.dumps({"id": f"r{i}", "body": text}) + "\n" for i, text in enumerate(texts)
+    )
+    Path("reviews/1.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    Path("my.tsv").write_bytes(pairs.read_bytes())
+    tiny = make_checkpoint("bert", tmp_path / "tiny", hidden_size=288, num_attention_heads=12)
+    commands = [(script, shlex.split(rest, comments=True)) for script, rest in scripts()]
+    first = commands.index(("train", ["corpus=text", "corpus.path=sentences.txt", "output=mine"]))
+    ran = 0
+    for script, words in [commands[first], *commands[:first], *commands[first + 1 :]]:
+        if words[:1] in (["--help"], ["--list"]) or set(words) & set(NOT_AT_HAND):
+            continue
+        several = any("glob(" in word for word in words)  # two dozen: the first will do
+        given = singly([w for w in words if w != "-m"]) if several else words
+        shutil.rmtree("vectors", ignore_errors=True)
+        GlobalHydra.instance().clear()
+        arguments = made_small(script, given, tiny, shared)
+        monkeypatch.setattr(sys, "argv", ["whitepool", script, *arguments])
+        if "input=-" in words:
+            monkeypatch.setattr(
+                sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(texts).encode()))
+            )
+        with pytest.raises(SystemExit) as ended:
+            console.main()
+        assert ended.value.code == 0, arguments
+        ran += 1
+    assert ran > 20

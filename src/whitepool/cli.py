@@ -34,6 +34,8 @@ LEFT = (
     "whitening.safetensors",
 )  # fmt: skip
 
+MULTIRUN = frozenset({"-m", "--multirun"})
+
 failed_jobs: list[Path] = []
 
 
@@ -94,6 +96,9 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     """
     config_help.register()
     failed_jobs.clear()
+    words = sys.argv[1:]
+    if MULTIRUN.intersection(words):  # argparse takes overrides on one side of it alone
+        sys.argv[1:] = ["-m", *(word for word in words if word not in MULTIRUN)]
     if (word := listing.asked(sys.argv[1:])) is not None:
         _list(word, command)
     if any("experiment" in word for word in sys.argv[1:]):

@@ -124,7 +124,7 @@ def test_evaluate_train_and_encode_share_a_recipe(
     assert status == 0, error
     assert (tmp_path / "run" / "train.log").exists()
     settings = [f"data.path={pairs}", "recipe=mine", "trainer=cpu", "cache=off"]
-    status, printed, error = command("evaluate", "-m", "data=pairs", *settings, "seed=0,1")
+    status, printed, error = command("evaluate", "data=pairs", "-m", *settings, "seed=0,1")
     assert status == 0, error
     assert "Jobs of this multirun" in printed
     jobs = sorted(log.parent for log in tmp_path.glob("multirun/*/*/*/evaluate.log"))
