@@ -132,7 +132,7 @@ def test_evaluate_train_and_encode_share_a_recipe(
     assert (status, error) == (0, "")
     a, b, title, _, row = printed.rstrip().splitlines()
     assert (a, b) == (f"A: seed=0 ({jobs[0]}), post", f"B: seed=1 ({jobs[1]}), post")
-    assert title == "Spearman x100, all"
+    assert title.strip() == "Spearman x100, all"
     task, one, other, *gap, p, n = row.split()
     assert (task, one, p, n) == ("mine", other, "1.000", "61")
     assert gap == ["+0.00", "[+0.00,", "+0.00]"]
