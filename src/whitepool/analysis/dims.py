@@ -20,6 +20,7 @@ from torch import Tensor
 from whitepool.aggregates import Cell, Floats
 from whitepool.analysis import dim_rows, prefixes
 from whitepool.analysis.base import Rows
+from whitepool.analysis.gathered import Gathered
 from whitepool.analysis.prefixes import Pairs, prefix_cosines
 from whitepool.analysis.scoring import MANY, score_many
 from whitepool.data.table import SentenceTable
@@ -79,8 +80,7 @@ class DimGrid:
         counts = table.fit_sets(protocol.fit_on)
         self._fit_sets, self._names = FitSets(counts), tuple(counts)
         self._rows_of = [len(rows) for rows in self._scored_rows().values()]
-        self._vectors: NDArray[np.float32] | None = None
-        self._seen = table.is_blank
+        self._gathered = Gathered(table)
         self._pairs = sum(len(s.pairs) for s in table.scored)
         log.info(
             "Every k up to the rank, at most %d, on %s pairs; directions fitted on %s. This takes "
@@ -104,8 +104,7 @@ class DimGrid:
 
     def start(self, table: SentenceTable) -> None:
         """Find the rows of a chunk in the whole table."""
-        row_of = {ids: row for row, ids in enumerate(self._table.ids)}
-        self._rows = torch.tensor([row_of[ids] for ids in table.ids])
+        self._gathered.start(table)
         self._parts: list[tuple[Tensor, Tensor]] = []
 
     def update(self, rows: Tensor, states: States) -> None:
@@ -119,21 +118,8 @@ class DimGrid:
             UserError: a vector is not finite; the message names its text.
         """
         for part, vectors in self._parts:
-            rows = self._rows[part.cpu()]
-            kept = vectors.cpu().numpy()
-            if self._vectors is None:
-                self._vectors = np.zeros((len(self._table), kept.shape[1]), dtype=np.float32)
-            finite = np.isfinite(kept).all(1)
-            if not finite.all():
-                text = self._table.texts[rows[~finite][0]]
-                raise UserError(
-                    f"the vector of {text[:60]!r} is not finite: use trainer.precision=32-true, or "
-                    "look for a fault in the model's weights."
-                )
-            fresh = ~torch.from_numpy(self._seen)[rows]
+            rows, fresh = self._gathered.take(part, vectors)
             self._fit_sets.update(rows[fresh], vectors[fresh.to(vectors.device)])
-            self._vectors[rows] = kept
-            self._seen[rows] = True
         self._parts = []
 
     def tables(self) -> dict[str, Rows]:
@@ -146,14 +132,14 @@ class DimGrid:
             UserError: a fit set cannot be fitted on; the message names it.
         """
         maps = self.maps()
-        assert self._vectors is not None
-        raw = cosines(self._table, self._vectors, None, self._protocol)["raw"]
+        vectors = self._gathered.vectors
+        raw = cosines(self._table, vectors, None, self._protocol)["raw"]
         before = {m: score_many(self._table.scored, [x[None] for x in raw], m) for m in MANY}
         return dim_rows.tables(
             before,
             self.curves(maps),
             ends=dim_rows.ends(self._table, maps, self._protocol.fit_on),
-            dim=self._vectors.shape[1],
+            dim=vectors.shape[1],
         )
 
     def maps(self) -> dict[str, Affine]:
@@ -162,7 +148,6 @@ class DimGrid:
         Raises:
             UserError: a fit set cannot be fitted on; the message names it.
         """
-        assert self._seen.all(), "the chunks left sentences of the table out"
         return fit_each(Whitening(), self._fit_sets.finish(), self._names)
 
     def curves(self, maps: Mapping[str, Affine]) -> dict[tuple[str, str], list[Cell]]:
@@ -186,12 +171,12 @@ class DimGrid:
 
     def _coordinates(self, maps: Mapping[str, Affine]) -> list[Pairs]:
         """Whitened coordinates of the sentences of every scored set, zero for blank ones."""
-        assert self._vectors is not None
+        vectors = self._gathered.vectors
         table, fit_on, blank = self._table, self._protocol.fit_on, self._table.is_blank
         found: dict[str, tuple[NDArray[np.int64], Floats, Floats]] = {}
         for name, rows in self._scored_rows().items():
             affine = maps[name]
-            x = torch.from_numpy(self._vectors[rows].astype(np.float64)).sub_(affine.mean)
+            x = torch.from_numpy(vectors[rows].astype(np.float64)).sub_(affine.mean)
             coordinates = (affine.basis.T @ x.T).numpy()
             coordinates[:, blank[rows]] = 0.0
             variances = 1 / (affine.basis**2).sum(0).numpy()

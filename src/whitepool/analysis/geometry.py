@@ -17,10 +17,10 @@ from torch import Tensor
 
 from whitepool.aggregates import Floats, aggregate
 from whitepool.analysis.base import Rows
+from whitepool.analysis.gathered import Gathered
 from whitepool.analysis.scoring import score_many
 from whitepool.analysis.tfidf import TokenStatistics, WeightCorrelations
 from whitepool.data.table import SentenceTable
-from whitepool.errors import UserError
 from whitepool.fitting import FitSets, fit_each
 from whitepool.geometry import alignment, anisotropy, entropy_rank, isoscore, uniformity
 from whitepool.moments import Moments
@@ -66,8 +66,7 @@ class GeometryGrid:
         chosen = [] if self._linear is None else [None]
         names = [*chosen, *self._diagonals]
         self._weights = WeightCorrelations(TokenStatistics(plm, table), names)
-        self._vectors: NDArray[np.float32] | None = None
-        self._seen = table.is_blank
+        self._gathered = Gathered(table)
 
     def memory(self, lengths: Sequence[int]) -> int:
         """Bytes of the vectors and of every token's weights; chunks do not lessen their sum."""
@@ -75,8 +74,7 @@ class GeometryGrid:
 
     def start(self, table: SentenceTable) -> None:
         """Find the rows of a chunk in the whole table."""
-        row_of = {ids: row for row, ids in enumerate(self._table.ids)}
-        self._rows = np.array([row_of[ids] for ids in table.ids])
+        self._gathered.start(table)
 
     def update(self, rows: Tensor, states: States) -> None:
         """Pool some sentences of the chunk, and keep the weights of those not seen before.
@@ -84,20 +82,9 @@ class GeometryGrid:
         Raises:
             UserError: a vector is not finite; the message names its text.
         """
-        vectors = self.pooling(states).cpu().numpy()
-        if self._vectors is None:
-            self._vectors = np.zeros((len(self._table), vectors.shape[1]), dtype=np.float32)
-        places = self._rows[rows.cpu().numpy()]
-        finite = np.isfinite(vectors).all(1)
-        if not finite.all():
-            raise UserError(
-                f"the vector of {self._table.texts[places[~finite][0]][:60]!r} is not finite: use "
-                "trainer.precision=32-true, or look for a fault in the model's weights."
-            )
-        self._vectors[places] = vectors
-        if not self._seen[places].any():
+        _, fresh = self._gathered.take(rows, self.pooling(states))
+        if fresh.all():
             self._weights.update(states, None if self._linear is None else self._linear(states))
-        self._seen[places] = True
 
     def finish(self) -> None:
         """Nothing: all is measured when everything is there."""
@@ -126,19 +113,19 @@ class GeometryGrid:
 
         Vectors of blank sentences are zero in every stage.
         """
-        assert self._vectors is not None
+        vectors = self._gathered.vectors
         table, fit_on, blank = self._table, self._protocol.fit_on, self._table.is_blank
         maps: dict[str, Affine] = {}
         if self.post is not None:
             counts = table.fit_sets(fit_on)
             fit_sets = FitSets(counts)
-            fit_sets.update(torch.arange(len(table)), torch.from_numpy(self._vectors))
+            fit_sets.update(torch.arange(len(table)), torch.from_numpy(vectors))
             maps = fit_each(self.post, fit_sets.finish(), counts)
         stages: dict[str, list[tuple[Floats, NDArray[np.int64]]]] = {"raw": []}
         for s in table.scored:
             rows, local = np.unique(s.pairs, return_inverse=True)
             local = local.reshape(s.pairs.shape)
-            raw = self._vectors[rows].astype(np.float64)
+            raw = vectors[rows].astype(np.float64)
             stages["raw"].append((raw, local))
             if maps:
                 post = maps[table.fit_set_of(s, fit_on)](torch.from_numpy(raw)).numpy()
