@@ -314,7 +314,7 @@ def test_memory_is_known_before_the_pass(fit_on: FitOn, plm: Callable[[str], Any
     arrays = {id(p.coordinates): p.coordinates for p in pairs}
     cosines_held = sum(x.nbytes for x in next(prefix_cosines(pairs)))
     least = sum(x.nbytes for x in arrays.values()) + cosines_held
-    least += sum(8 * m.basis.numel() for m in maps.values()) + analysis._vectors.nbytes
+    least += sum(8 * m.basis.numel() for m in maps.values()) + analysis._gathered.vectors.nbytes
     assert least < known < 5 * least
     with pytest.raises(UserError, match=r"one pair of sentences needs .* with what is kept to the"):
         plan_chunks(table, fit_on, analysis.memory, least // 2)
