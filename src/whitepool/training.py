@@ -20,6 +20,7 @@ from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.export.layout import check_model
 from whitepool.export.writing import check_export
 from whitepool.figures import files
 from whitepool.fit import fit_moments, provenance_of
@@ -81,6 +82,8 @@ def train(config: DictConfig) -> float:
         _check_sources(config, post, pooling, corpus, resumed)
         frame = frame_of(config, pooling)
         plm = plm or load_model(config)
+        if exported is not None:
+            check_model(plm)
         length = max_length(config, protocol, plm)
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)

@@ -79,6 +79,24 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         )
 
 
+def check_model(plm: FrozenPLM) -> None:
+    """See that a folder for sentence-transformers can hold a model.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if plm.model.config.model_type == "words":
+        fault = "is a file of word vectors and no transformer"
+    elif plm.segmenter is not None:
+        fault = f"has its texts cut into words by {plm.segmenter}, which no tokenizer file can say"
+    else:
+        return
+    raise UserError(
+        f"model {plm.name} {fault}, so that it has no export: use its recipe with whitepool.load, "
+        "or whitepool.mteb.MtebModel."
+    )
+
+
 def write_model(plm: FrozenPLM, recipe: Recipe, folder: Path) -> None:
     """Write the model, its tokenizer, and the recipe.
 

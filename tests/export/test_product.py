@@ -1,0 +1,66 @@
+"""Every head with every step after it, on tiny models and on MiniLM: exports give our vectors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from whitepool.errors import UserError
+from whitepool.maps.names import PostKind
+from whitepool.plm import FrozenPLM
+from whitepool.recipe_model import describe_model
+
+from conf_heads import DECODERS, HEADS, STEPS, built
+from product import Exports, Head, faults
+from tiny import WORDS
+
+pytest.importorskip(
+    "sentence_transformers", reason='pip install "whitepool[sentence-transformers]"'
+)
+Masked = Callable[[str], Path]
+# Heads that sentence-transformers' own modules can express.
+CHAINS = (
+    "avg cls first_last first_last_0 idf last_token layers max pooler sif top2 usif weighted_mean"
+).split()
+
+
+def texts(n: int, words: int, seed: int) -> list[str]:
+    """Texts of up to so many words, of skewed frequencies as usif needs them."""
+    draw = random.Random(seed)
+    weights = [1 / (i + 1) for i in range(len(WORDS))]
+    return [" ".join(draw.choices(WORDS, weights, k=draw.randint(1, words))) for _ in range(n)]
+
+
+FIT = texts(150, 6, seed=0)
+TEXTS = texts(9, 6, seed=1)
+LONG = texts(1, 1, seed=2)[0] + " a dog" * 40  # over the 64 tokens of a tiny model
+
+
+@pytest.fixture(scope="module")
+def head_of(masked: Masked) -> Callable[[str], Head]:
+    """A head of conf/pooling on a tiny model of its kind, which is loaded once."""
+    loaded: dict[str, FrozenPLM] = {}
+
+    def get(name: str) -> Head:
+        family = "gemma3" if name in DECODERS else "bert"
+        folder = masked(family)
+        if family not in loaded:
+            loaded[family] = FrozenPLM.from_pretrained(path=folder, name=family)
+        plm = loaded[family]
+        return Head(plm, describe_model(plm, path=folder), *built(name, plm, FIT), FIT)
+
+    return get
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_every_head_with_every_step(
+    head_of: Callable[[str], Head], tmp_path: Path, name: str
+) -> None:
+    head = head_of(name)
+    some = TEXTS if name == "impact" else [*TEXTS, LONG]  # which takes n^2 passes
+    assert faults(head, STEPS, some, tmp_path / "raw") == []
+    own = Exports(head, tmp_path / "again").of(head.raw)[1]
+    assert own == (name in CHAINS)
