@@ -34,7 +34,9 @@ STEPS: list[PostKind] = sorted(POST_PROCESSES)
 @cache
 def _config(name: str) -> Any:
     """What pooling=NAME composes to, without the time that Hydra takes."""
-    schema, own = (OmegaConf.load(CONF / f"{file}.yaml") for file in ("schema/pooling", f"pooling/{name}"))
+    schema, own = (
+        OmegaConf.load(CONF / f"{file}.yaml") for file in ("schema/pooling", f"pooling/{name}")
+    )
     del own["defaults"]
     merged = OmegaConf.merge(schema, own, SETTINGS.get(name, {}))
     return OmegaConf.create({"pooling": merged})
@@ -50,7 +52,7 @@ def corpus_of(texts: Sequence[str]) -> Corpus:
 
 
 def built(name: str, plm: FrozenPLM, corpus: Sequence[str]) -> tuple[Pooling, Frame]:
-    """The head pooling=NAME, its token weights counted in a corpus if it has such, and its frame."""
+    """The head pooling=NAME and its frame; its token weights, if any, counted in a corpus."""
     config = _config(name)
     head = instantiate(options(config.pooling, "pooling"), _convert_="all")
     frame = frame_of(config, head)

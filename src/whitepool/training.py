@@ -75,15 +75,13 @@ def train(config: DictConfig) -> float:
         protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
         choice = plm = None
         if wants_choice(config):
-            plm = load_model(config)
+            plm = _model(config, exported)
             length = max_length(config, protocol, plm)
             config, choice = with_chosen_head(config, plm, length, folder=folder, logger=logger)
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         _check_sources(config, post, pooling, corpus, resumed)
         frame = frame_of(config, pooling)
-        plm = plm or load_model(config)
-        if exported is not None:
-            check_model(plm)
+        plm = plm or _model(config, exported)
         length = max_length(config, protocol, plm)
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
@@ -144,6 +142,14 @@ def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:
     if config.export is None:
         return target, None
     return target, check_export(Path(config.export), overwrite=config.overwrite)
+
+
+def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
+    """The model, one that an export can hold if there is to be one."""
+    plm = load_model(config)
+    if exported is not None:
+        check_model(plm)
+    return plm
 
 
 def _begin(config: DictConfig) -> Path:

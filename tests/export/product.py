@@ -18,7 +18,7 @@ from whitepool.errors import UserError
 from whitepool.export import chain
 from whitepool.export.writing import export
 from whitepool.framing import Frame
-from whitepool.maps.names import POST_PROCESSES, PostKind, reduces, takes
+from whitepool.maps.names import POST_PROCESSES, PostKind, reduces
 from whitepool.moments import Moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
@@ -28,7 +28,7 @@ from whitepool.streams import moments_of, moments_of_words
 from whitepool.whitening import PostProcess
 from whitepool.word_moments import check_words, of_words
 
-from made import same
+from made import gaps, same
 
 K = 5
 
@@ -116,9 +116,7 @@ def faults(head: Head, steps: Sequence[PostKind], texts: Sequence[str], folder: 
     ]
 
 
-def _faults_of(
-    head: Head, kind: PostKind, exports: Exports, texts: Sequence[str]
-) -> Iterator[str]:
+def _faults_of(head: Head, kind: PostKind, exports: Exports, texts: Sequence[str]) -> Iterator[str]:
     try:
         encoder = head.with_step(kind)
     except UserError as error:
@@ -133,9 +131,7 @@ def _faults_of(
             yield f"{kind}: truncate_dim={K} is not k={K}"
 
 
-def _compared(
-    encoder: Encoder, exports: Exports, texts: Sequence[str], name: str
-) -> Iterator[str]:
+def _compared(encoder: Encoder, exports: Exports, texts: Sequence[str], name: str) -> Iterator[str]:
     model, _ = exports.of(encoder)
     ours = encoder.encode(texts)
     if not np.isfinite(ours).all() or np.ptp(ours) == 0:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import whitepool
+from whitepool.data.stsb import read_embedded
 from whitepool.errors import UserError
 from whitepool.maps.names import PostKind
 from whitepool.plm import FrozenPLM
 from whitepool.recipe_model import describe_model
 
 from conf_heads import DECODERS, HEADS, STEPS, built
+from made import same
 from product import Exports, Head, faults
 from tiny import WORDS
 
@@ -64,3 +67,71 @@ def test_every_head_with_every_step(
     assert faults(head, STEPS, some, tmp_path / "raw") == []
     own = Exports(head, tmp_path / "again").of(head.raw)[1]
     assert own == (name in CHAINS)
+
+
+@pytest.mark.nightly  # each through a folder of its own, as a user has it
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("kind", STEPS)
+def test_the_whole_product_through_folders(
+    head_of: Callable[[str], Head], tmp_path: Path, name: str, kind: PostKind
+) -> None:
+    head = head_of(name)
+    try:
+        encoder = head.with_step(kind)
+    except UserError as error:
+        pytest.skip(str(error))  # which `faults` looks at
+    folder = encoder.export(tmp_path / "out")
+    model = whitepool.sentence_transformer(folder, device="cpu")
+    assert same(encoder.encode(TEXTS), model.encode(TEXTS, batch_size=4))
+
+
+@pytest.fixture(scope="module")
+def stsb() -> list[str]:
+    """Sentences of STS-B, shortest first."""
+    pairs = read_embedded("stsb", "", "test")
+    return sorted(dict.fromkeys([*pairs.first, *pairs.second]), key=len)
+
+
+@pytest.fixture(scope="module")
+def on_minilm(stsb: list[str]) -> Callable[[str], Head]:
+    """A head of conf/pooling on MiniLM, to be fitted on 420 short sentences."""
+    plm = whitepool.load("all_minilm", device="cpu").pooled.plm
+    model = describe_model(plm, asset="all_minilm")
+    return lambda name: Head(plm, model, *built(name, plm, stsb), stsb[:420])
+
+
+def some_of(stsb: list[str], name: str) -> list[str]:
+    """Sentences to compare, one of them over MiniLM's 256 tokens."""
+    return stsb[420:425] if name == "impact" else [*stsb[800::150], " ".join(stsb[-20:])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("first_last", ["pca", "soft", "remove_common"]),
+        ("usif", ["shrinkage"]),
+        ("prompt", ["tempered"]),
+        ("static_words", ["zipfian"]),
+    ],
+)
+def test_a_sample_on_minilm(
+    on_minilm: Callable[[str], Head],
+    stsb: list[str],
+    tmp_path: Path,
+    name: str,
+    steps: list[PostKind],
+) -> None:
+    assert faults(on_minilm(name), steps, some_of(stsb, name), tmp_path / "raw") == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", HEADS)
+def test_the_whole_product_on_minilm(
+    on_minilm: Callable[[str], Head], stsb: list[str], tmp_path: Path, name: str
+) -> None:
+    if name == "pooler":
+        with pytest.raises(UserError, match="pooler"):  # the checkpoint has no weights for it
+            _ = on_minilm(name).raw
+        return
+    assert faults(on_minilm(name), STEPS, some_of(stsb, name), tmp_path / "raw") == []
