@@ -257,6 +257,13 @@ def test_an_export_beside_the_recipe(
     assert not (run / "recipe").exists()
     code, _ = command(*wanted, "overwrite=true")
     assert code == 0
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("dog 1 0 2\ncat 0 1 3\nruns 1 1 0\n", encoding="utf-8")
+    words = ["model=words", f"model.path={vectors}", f"export={tmp_path / 'no'}"]
+    code, run = command(*text(files["all"]), *words, model=False)
+    assert code == 1
+    assert "model words is a file of word vectors" in capsys.readouterr().err
+    assert not (run / "moments.safetensors").exists()
 
 
 @pytest.mark.parametrize("name", ["idf", "sif"])

@@ -74,7 +74,7 @@ def test_every_head_with_every_step(
     reason = obstacle(head.raw.recipe(), head.plm)
     assert (reason is None) == (name in CHAINS), reason
     if name not in OF_WORDS:
-        with pytest.raises(UserError, match="whitening=zipfian .* use pooling=static_words"):
+        with pytest.raises(UserError, match=r"whitening=zipfian .* use pooling=static_words"):
             head.with_step("zipfian")
 
 
