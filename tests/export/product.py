@@ -1,7 +1,7 @@
 """Every head of conf/pooling with every step of conf/whitening: ours beside an export's modules.
 
-What a head needs of the model is computed once for all steps: the moments that they are fitted on,
-and the folder that the first module of sentence-transformers is read from.
+What a step does not change is computed once for each head: the vectors before it, ours and those
+of sentence-transformers' modules, and the moments that steps are fitted on.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from whitepool.encoder import Encoder
 from whitepool.export import chain
-from whitepool.export.writing import export
+from whitepool.export.module import RecipeModule
+from whitepool.export.opening import sentence_transformer
 from whitepool.framing import Frame
 from whitepool.maps.names import POST_PROCESSES, PostKind, reduces
 from whitepool.moments import Moments
@@ -56,13 +58,15 @@ class Head:
     def moments(self) -> Moments:
         return moments_of(self.raw.pooled, self.fit)
 
+    @cached_property
+    def moments_of_words(self) -> Moments:
+        return moments_of_words(self.raw.pooled, self.fit)
+
     def with_step(self, kind: PostKind, **given: Any) -> Encoder:
         """The encoder with a step fitted."""
         post: PostProcess = POST_PROCESSES[kind](**given)
         check_words(post, self.head)
-        words = of_words(post)
-        moments = moments_of_words(self.raw.pooled, self.fit) if words else self.moments
-        affine = post.fit(moments)
+        affine = post.fit(self.moments_of_words if of_words(post) else self.moments)
         return self._encoder(post=post, fitted=(describe_post(post, affine, "made"), affine))
 
     def _encoder(self, **step: Any) -> Encoder:
@@ -76,54 +80,42 @@ class Head:
         )
 
 
-class Exports:
-    """SentenceTransformers of a head's encoders; a folder is written once, for the head alone."""
-
-    def __init__(self, head: Head, folder: Path) -> None:
-        self.head, self.folder = head, folder
-
-    def of(self, encoder: Encoder) -> Any:
-        """The model: the modules that an export of the encoder would have."""
-        from sentence_transformers import SentenceTransformer
-
-        from whitepool.export.module import RecipeModule
-
-        plm, recipe = self.head.plm, encoder.recipe()
-        modules = (
-            [self._transformer, *chain.modules(recipe, plm, encoder.pooled.dim)]
-            if chain.obstacle(recipe, plm) is None
-            else [RecipeModule(encoder)]
-        )
-        return SentenceTransformer(modules=modules, device="cpu")
-
-    @cached_property
-    def _transformer(self) -> Any:
-        from sentence_transformers import SentenceTransformer
-
-        return SentenceTransformer(str(export(self.head.raw, self.folder)), device="cpu")[0]
-
-
 def faults(head: Head, steps: Sequence[PostKind], texts: Sequence[str], folder: Path) -> list[str]:
     """What is wrong with the exports of a head, raw and with each step; nothing, it is hoped."""
-    exports = Exports(head, folder)
-    return [*_compared(head.raw, exports, texts, "raw")] + [
-        fault for kind in steps for fault in _faults_of(head, kind, exports, texts)
-    ]
+    model = sentence_transformer(head.raw.export(folder), device="cpu")
+    ours, theirs = head.raw.encode(texts), model.encode(texts, batch_size=7)
+    found = [*_compared(ours, theirs, "raw")]
+    if not np.array_equal(model.encode(texts, batch_size=7, truncate_dim=K), theirs[:, :K]):
+        found.append(f"truncate_dim={K} does not keep the first")
+    own = RecipeModule(head.raw).preprocess(texts)
+    for kind in steps:
+        found += _faults_of(head, kind, ours, theirs, own)
+    return found
 
 
-def _faults_of(head: Head, kind: PostKind, exports: Exports, texts: Sequence[str]) -> Iterator[str]:
+def _faults_of(head: Head, kind: PostKind, ours: Any, theirs: Any, own: Any) -> Iterator[str]:
+    """What is wrong with a step, given raw vectors of both and what our module makes of texts."""
     encoder = head.with_step(kind)
-    yield from _compared(encoder, exports, texts, kind)
+    recipe, dim = encoder.recipe(), encoder.pooled.dim
+    if chain.obstacle(recipe, head.plm) is None:
+        *before, last = chain.modules(recipe, head.plm, dim)
+        if list(map(type, before)) != list(
+            map(type, chain.modules(head.raw.recipe(), head.plm, dim))
+        ):
+            yield f"{kind}: other modules before the step"
+        with torch.no_grad():
+            features = last({"sentence_embedding": torch.from_numpy(theirs)})
+    else:
+        features = RecipeModule(encoder)(dict(own))
+    found = features["sentence_embedding"].numpy()
+    yield from _compared(encoder.mapped(ours), found, kind)
     if reduces(kind):
-        ours = head.with_step(kind, k=K).encode(texts)
-        theirs = exports.of(encoder).encode(texts, truncate_dim=K)
-        if not same(ours, theirs):
-            yield f"{kind}: truncate_dim={K} is not k={K}"
+        first = head.with_step(kind, k=K).mapped(ours)
+        if not same(first, found[:, :K]):
+            yield f"{kind}: its first {K} directions are not those of k={K}"
 
 
-def _compared(encoder: Encoder, exports: Exports, texts: Sequence[str], name: str) -> Iterator[str]:
-    ours = encoder.encode(texts)
-    theirs = exports.of(encoder).encode(texts, batch_size=7)
+def _compared(ours: Any, theirs: Any, name: str) -> Iterator[str]:
     if not np.isfinite(ours).all() or np.ptp(ours) == 0:
         yield f"{name}: nothing to compare"
     if not same(ours, theirs):
