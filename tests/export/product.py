@@ -7,6 +7,7 @@ of sentence-transformers' modules, and the moments that steps are fitted on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from whitepool.maps.names import POST_PROCESSES, PostKind, reduces
 from whitepool.moments import Moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
-from whitepool.recipe import ModelSpec
+from whitepool.recipe import ModelSpec, Recipe
 from whitepool.recipe_model import describe_post
 from whitepool.streams import moments_of, moments_of_words
 from whitepool.whitening import PostProcess
@@ -35,7 +36,7 @@ K = 5
 
 
 class Head:
-    """A head on a model, and the encoders that it makes with each step.
+    """A head on a model, and its recipes with each step.
 
     Args:
         plm: the model.
@@ -52,7 +53,17 @@ class Head:
 
     @cached_property
     def raw(self) -> Encoder:
-        return self._encoder()
+        return Encoder(
+            self.plm,
+            self.head,
+            model=self.model,
+            template=self.frame.template,
+            full_stop=self.frame.full_stop,
+        )
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return self.raw.recipe()
 
     @cached_property
     def moments(self) -> Moments:
@@ -62,22 +73,16 @@ class Head:
     def moments_of_words(self) -> Moments:
         return moments_of_words(self.raw.pooled, self.fit)
 
-    def with_step(self, kind: PostKind, **given: Any) -> Encoder:
-        """The encoder with a step fitted."""
+    def with_step(self, kind: PostKind, **given: Any) -> Recipe:
+        """The recipe with a step fitted."""
         post: PostProcess = POST_PROCESSES[kind](**given)
         check_words(post, self.head)
         affine = post.fit(self.moments_of_words if of_words(post) else self.moments)
-        return self._encoder(post=post, fitted=(describe_post(post, affine, "made"), affine))
+        arrays = {**self.recipe.arrays, "mean": affine.mean, "basis": affine.basis}
+        return replace(self.recipe, post=describe_post(post, affine, "made"), arrays=arrays)
 
-    def _encoder(self, **step: Any) -> Encoder:
-        return Encoder(
-            self.plm,
-            self.head,
-            model=self.model,
-            template=self.frame.template,
-            full_stop=self.frame.full_stop,
-            **step,
-        )
+    def encoder(self, recipe: Recipe) -> Encoder:
+        return Encoder.from_recipe(recipe, plm=self.plm)
 
 
 def faults(head: Head, steps: Sequence[PostKind], texts: Sequence[str], folder: Path) -> list[str]:
@@ -95,24 +100,26 @@ def faults(head: Head, steps: Sequence[PostKind], texts: Sequence[str], folder: 
 
 def _faults_of(head: Head, kind: PostKind, ours: Any, theirs: Any, own: Any) -> Iterator[str]:
     """What is wrong with a step, given raw vectors of both and what our module makes of texts."""
-    encoder = head.with_step(kind)
-    recipe, dim = encoder.recipe(), encoder.pooled.dim
+    recipe, dim = head.with_step(kind), head.raw.pooled.dim
     if chain.obstacle(recipe, head.plm) is None:
         *before, last = chain.modules(recipe, head.plm, dim)
-        if list(map(type, before)) != list(
-            map(type, chain.modules(head.raw.recipe(), head.plm, dim))
-        ):
+        if [*map(type, before)] != [*map(type, chain.modules(head.recipe, head.plm, dim))]:
             yield f"{kind}: other modules before the step"
         with torch.no_grad():
             features = last({"sentence_embedding": torch.from_numpy(theirs)})
     else:
-        features = RecipeModule(encoder)(dict(own))
+        features = RecipeModule(head.encoder(recipe))(dict(own))
     found = features["sentence_embedding"].numpy()
-    yield from _compared(encoder.mapped(ours), found, kind)
+    yield from _compared(_mapped(recipe, ours), found, kind)
     if reduces(kind):
-        first = head.with_step(kind, k=K).mapped(ours)
+        first = _mapped(head.with_step(kind, k=K), ours)
         if not same(first, found[:, :K]):
             yield f"{kind}: its first {K} directions are not those of k={K}"
+
+
+def _mapped(recipe: Recipe, vectors: Any) -> Any:
+    assert recipe.affine is not None
+    return recipe.affine(torch.from_numpy(vectors)).numpy()
 
 
 def _compared(ours: Any, theirs: Any, name: str) -> Iterator[str]:

@@ -78,7 +78,7 @@ def test_every_head_with_every_step(
     head = head_of(name)
     some = TEXTS if name == "impact" else [*TEXTS, LONG]
     assert faults(head, steps_of(name), some, tmp_path / "raw") == []
-    reason = obstacle(head.raw.recipe(), head.plm)
+    reason = obstacle(head.recipe, head.plm)
     assert (reason is None) == (name in CHAINS), reason
     if name not in OF_WORDS:
         with pytest.raises(UserError, match=r"whitening=zipfian .* use pooling=static_words"):
@@ -92,7 +92,8 @@ def test_every_head_with_every_step(
 def test_the_whole_product_through_folders(
     head_of: Callable[[str], Head], tmp_path: Path, name: str, kind: PostKind
 ) -> None:
-    encoder = head_of(name).with_step(kind)
+    head = head_of(name)
+    encoder = head.encoder(head.with_step(kind))
     folder = encoder.export(tmp_path / "out")
     model = whitepool.sentence_transformer(folder, device="cpu")
     assert same(encoder.encode(TEXTS), model.encode(TEXTS, batch_size=4))
