@@ -37,6 +37,12 @@ def is_export(folder: Path) -> bool:
     return (folder / MODULES).is_file() and recipe_folder.is_recipe(folder / RECIPE)
 
 
+def is_own(folder: Path) -> bool:
+    """Whether an export has whitepool's module, which `whitepool.sentence_transformer` loads."""
+    modules = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+    return [module["type"] for module in modules] == [OWN_TYPE]
+
+
 def exported_recipe(folder: Path) -> Recipe:
     """The recipe of an export, with the model that lies beside it.
 
