@@ -23,7 +23,7 @@ from whitepool.errors import UserError
 from whitepool.export.layout import check_model
 from whitepool.export.writing import check_export
 from whitepool.figures import files
-from whitepool.fit import fit_moments, provenance_of
+from whitepool.fit import Fit, fit_moments, provenance_of
 from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
@@ -47,6 +47,8 @@ from whitepool.whitening import PostProcess
 from whitepool.word_moments import check_words, of_words
 
 log = logging.getLogger(__name__)
+
+MOMENTS = "moments.safetensors"
 
 
 def train(config: DictConfig) -> float:
@@ -101,9 +103,9 @@ def train(config: DictConfig) -> float:
                 corpora, seconds = [*corpora, new.description], new.seconds
             assert moments is not None
             warn_of_repeats(corpora)
-            fit = fit_moments(post, moments, corpora, seconds)
             provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
-            save_moments(folder / "moments.safetensors", moments, provenance)
+            save_moments(folder / MOMENTS, moments, provenance)
+            fit = _fitted(post, moments, corpora, seconds, folder / MOMENTS)
         recipe = recipe_of(
             config,
             plm,
@@ -160,6 +162,27 @@ def _begin(config: DictConfig) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     return folder
+
+
+def _fitted(
+    post: PostProcess,
+    moments: Moments,
+    corpora: Sequence[dict[str, Any]],
+    seconds: float,
+    kept: Path,
+) -> Fit:
+    """The step fitted on moments, which are in the file ``kept``.
+
+    Raises:
+        UserError: they do not go together; the message says how to try another step on them.
+    """
+    try:
+        return fit_moments(post, moments, corpora, seconds)
+    except UserError as error:
+        raise UserError(
+            f"{str(error).removesuffix('.')}; resume_from={kept} in place of corpus= spares "
+            "reading the texts again."
+        ) from error
 
 
 def _draw(
