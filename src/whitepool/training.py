@@ -26,6 +26,7 @@ from whitepool.figures import files
 from whitepool.fit import Fit, fit_moments, provenance_of
 from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
+from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.moments_file import merged, save_moments
@@ -157,6 +158,7 @@ def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
 def _begin(config: DictConfig) -> Path:
     """The run folder, with the configuration in it."""
     quiet_libraries()
+    keep_few_kernels()
     files.wanted(config)
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
