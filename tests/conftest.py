@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,25 @@ def hydra_store() -> Iterator[None]:
     from hydra.core.config_store import ConfigStore
 
     ConfigStore.instance().repo.pop("experiment", None)
+
+
+@pytest.fixture(scope="session")
+def masked(
+    checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """Folder of the tiny checkpoint of a family whose mask token is a comma."""
+    from transformers import AutoTokenizer
+
+    made: dict[str, Path] = {}
+
+    def get(family: str) -> Path:
+        if family not in made:
+            folder = tmp_path_factory.mktemp(f"masked_{family}") / family
+            shutil.copytree(checkpoint(family), folder)
+            tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+            tokenizer.mask_token = ","  # in none of the texts
+            tokenizer.save_pretrained(folder)
+            made[family] = folder
+        return made[family]
+
+    return get

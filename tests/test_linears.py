@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -61,3 +65,47 @@ def test_a_model_that_moved_uses_its_own_weights() -> None:
     packed.to("meta")
     result: Tensor = packed(torch.empty(2, 8, device="meta"))
     assert result.shape == (2, 8)
+
+
+def test_few_kernels_are_kept_unless_it_is_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"LRU_CACHE_CAPACITY": "7"}
+    monkeypatch.setattr(os, "environ", environment)
+    linears.keep_few_kernels()
+    kept = {"LRU_CACHE_CAPACITY": "7", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": linears.KERNELS}
+    assert environment == kept
+
+
+GROWTH = """
+import ctypes, sys, torch
+from torch import nn
+from whitepool.linears import PrepackedLinear, keep_few_kernels
+
+class Heap(ctypes.Structure):
+    _fields_ = [(f"field{i}", ctypes.c_size_t) for i in range(10)]
+
+heap = ctypes.CDLL(None).mallinfo2
+heap.restype = Heap
+if sys.argv[1] == "few":
+    keep_few_kernels()
+torch.set_num_threads(1)
+layer = PrepackedLinear(nn.Linear(64, 64))
+with torch.no_grad():
+    layer(torch.ones(1, 64))
+    before = heap().field7  # bytes in use
+    for rows in range(2, 602):
+        layer(torch.ones(rows, 64))
+print(heap().field7 - before)
+"""
+
+
+@pytest.mark.slow  # two processes
+def test_what_is_kept_of_many_numbers_of_rows() -> None:
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("the C library does not tell what is in use")
+    grown = {}
+    for kept in ("few", "all"):
+        environment = {k: v for k, v in os.environ.items() if not k.endswith("CACHE_CAPACITY")}
+        command = [sys.executable, "-c", GROWTH, kept]
+        run = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+        grown[kept] = int(run.stdout)
+    assert grown["few"] < grown["all"] / 3, grown

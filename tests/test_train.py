@@ -229,6 +229,23 @@ def test_pairs_and_a_protocol(command: Any, files: dict[str, str]) -> None:
     assert recipe.post.count == 50
 
 
+def test_a_step_that_cannot_be_fitted_does_not_cost_the_pass(
+    command: Any, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, failed = command(*text(files["all"]), "whitening.k=40")
+    assert code == 1
+    kept = failed / "moments.safetensors"
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "whitening.k=40 is over the 32 dimensions of the vectors: give k up to" in printed
+    assert f"; resume_from={kept} in place of corpus= spares reading the texts again." in printed
+    code, again = command(f"resume_from={kept}", "whitening.k=8")
+    assert code == 0
+    code, whole = command(*text(files["all"]), "whitening.k=8")
+    assert code == 0
+    found, wanted = (Recipe.load(folder / "recipe").arrays for folder in (again, whole))
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
 def test_an_export_beside_the_recipe(
     command: Any, files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -257,6 +274,13 @@ def test_an_export_beside_the_recipe(
     assert not (run / "recipe").exists()
     code, _ = command(*wanted, "overwrite=true")
     assert code == 0
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("dog 1 0 2\ncat 0 1 3\nruns 1 1 0\n", encoding="utf-8")
+    words = ["model=words", f"model.path={vectors}", f"export={tmp_path / 'no'}"]
+    code, run = command(*text(files["all"]), *words, model=False)
+    assert code == 1
+    assert "model words is a file of word vectors" in capsys.readouterr().err
+    assert not (run / "moments.safetensors").exists()
 
 
 @pytest.mark.parametrize("name", ["idf", "sif"])

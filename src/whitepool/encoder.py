@@ -271,8 +271,9 @@ class Encoder(TextEncoder):
             overwrite: replace an export that is there.
 
         Raises:
-            UserError: see `recipe`; something else is there; sentence-transformers is not
-                installed, or does not give these vectors.
+            UserError: see `recipe`; something else is there; a model of word vectors, or one whose
+                texts are cut by jieba; sentence-transformers is not installed, or does not give
+                these vectors.
 
         Example:
             >>> import tempfile, whitepool

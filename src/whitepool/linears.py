@@ -10,6 +10,7 @@ the log says so.
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 import torch
@@ -18,6 +19,18 @@ from torch import Tensor, nn
 log = logging.getLogger(__name__)
 
 ROWS = 4096  # tokens of a usual batch, which the layout is chosen for
+KERNELS = "64"  # of some ten batches
+
+
+def keep_few_kernels() -> None:
+    """Have torch and oneDNN each keep the kernels of a few numbers of rows, in place of 1,024.
+
+    A batch has a number of tokens of its own, and a long run meets thousands of them: what is kept
+    of each, here some 30 kB twice, would grow to a hundred MB (docs/performance.md). This has no
+    effect once a linear layer has run in the process; what the user has set stays.
+    """
+    for cache in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+        os.environ.setdefault(cache, KERNELS)
 
 
 class PrepackedLinear(nn.Linear):

@@ -8,7 +8,6 @@ not add up.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def save_moments(path: Path, moments: Moments, provenance: Mapping[str, Any]) ->
         "scatter": moments.scatter.cpu().contiguous(),
     }
     content = {"schema": SCHEMA, "kind": "moments", **provenance}
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name}.partial")
     try:
         save_file(arrays, partial, metadata={"whitepool": json.dumps(content)})
         partial.replace(path)

@@ -20,11 +20,13 @@ from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.export.layout import check_model
 from whitepool.export.writing import check_export
 from whitepool.figures import files
-from whitepool.fit import fit_moments, provenance_of
+from whitepool.fit import Fit, fit_moments, provenance_of
 from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
+from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.moments_file import merged, save_moments
@@ -46,6 +48,8 @@ from whitepool.whitening import PostProcess
 from whitepool.word_moments import check_words, of_words
 
 log = logging.getLogger(__name__)
+
+MOMENTS = "moments.safetensors"
 
 
 def train(config: DictConfig) -> float:
@@ -74,13 +78,13 @@ def train(config: DictConfig) -> float:
         protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
         choice = plm = None
         if wants_choice(config):
-            plm = load_model(config)
+            plm = _model(config, exported)
             length = max_length(config, protocol, plm)
             config, choice = with_chosen_head(config, plm, length, folder=folder, logger=logger)
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         _check_sources(config, post, pooling, corpus, resumed)
         frame = frame_of(config, pooling)
-        plm = plm or load_model(config)
+        plm = plm or _model(config, exported)
         length = max_length(config, protocol, plm)
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
@@ -100,9 +104,9 @@ def train(config: DictConfig) -> float:
                 corpora, seconds = [*corpora, new.description], new.seconds
             assert moments is not None
             warn_of_repeats(corpora)
-            fit = fit_moments(post, moments, corpora, seconds)
             provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
-            save_moments(folder / "moments.safetensors", moments, provenance)
+            save_moments(folder / MOMENTS, moments, provenance)
+            fit = _fitted(post, moments, corpora, seconds, folder / MOMENTS)
         recipe = recipe_of(
             config,
             plm,
@@ -143,14 +147,44 @@ def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:
     return target, check_export(Path(config.export), overwrite=config.overwrite)
 
 
+def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
+    """The model, one that an export can hold if there is to be one."""
+    plm = load_model(config)
+    if exported is not None:
+        check_model(plm)
+    return plm
+
+
 def _begin(config: DictConfig) -> Path:
     """The run folder, with the configuration in it."""
     quiet_libraries()
+    keep_few_kernels()
     files.wanted(config)
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     return folder
+
+
+def _fitted(
+    post: PostProcess,
+    moments: Moments,
+    corpora: Sequence[dict[str, Any]],
+    seconds: float,
+    kept: Path,
+) -> Fit:
+    """The step fitted on moments, which are in the file ``kept``.
+
+    Raises:
+        UserError: they do not go together; the message says how to try another step on them.
+    """
+    try:
+        return fit_moments(post, moments, corpora, seconds)
+    except UserError as error:
+        raise UserError(
+            f"{str(error).removesuffix('.')}; resume_from={kept} in place of corpus= spares "
+            "reading the texts again."
+        ) from error
 
 
 def _draw(

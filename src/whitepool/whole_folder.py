@@ -1,15 +1,25 @@
-"""Folders that appear under their name only when they are whole."""
+"""Folders that appear under their name only when they are whole.
+
+A folder is filled beside its place and moved there; one that is there is moved aside, and removed
+once the other stands. What a process that was killed left of that, the next one clears away: a
+folder that is being filled is marked by a lock, which the system drops with its process.
+"""
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from whitepool.errors import UserError
+
+NEW, OLD = ".new-", ".old-"
+TAIL = "?" * 8  # what `tempfile` adds
 
 
 @contextmanager
@@ -25,13 +35,15 @@ def whole_folder(folder: Path, what: str) -> Iterator[Path]:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+        _clear(folder)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}{NEW}", dir=folder.parent))
         try:
-            yield fresh
-            fresh.chmod(0o777 & ~_umask())
-            for path in (*fresh.rglob("*"), fresh):
-                _sync(path)
-            _put(fresh, folder)
+            with _marked(fresh):
+                yield fresh
+                fresh.chmod(0o777 & ~_umask())
+                for path in (*fresh.rglob("*"), fresh):
+                    _sync(path)
+                _put(fresh, folder)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:
@@ -42,7 +54,7 @@ def whole_folder(folder: Path, what: str) -> Iterator[Path]:
 
 def _put(fresh: Path, folder: Path) -> None:
     """Make ``fresh`` be ``folder``, putting an older one back if that fails."""
-    old = fresh.with_name(fresh.name.replace(".new-", ".old-"))
+    old = fresh.with_name(_aside(fresh))
     if folder.exists():
         folder.rename(old)
     try:
@@ -53,6 +65,60 @@ def _put(fresh: Path, folder: Path) -> None:
         raise
     _sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _clear(folder: Path) -> None:
+    """Clear away what killed processes left, and put a folder back that they had moved aside."""
+    beside = f".{glob.escape(folder.name)}"
+    at_work = set()
+    for fresh in folder.parent.glob(f"{beside}{NEW}{TAIL}"):
+        with _marked(fresh) as nobody_else:
+            if nobody_else:
+                shutil.rmtree(fresh, ignore_errors=True)
+            else:
+                at_work.add(_aside(fresh))
+    for old in folder.parent.glob(f"{beside}{OLD}{TAIL}"):
+        if old.name in at_work:
+            continue
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(folder)
+
+
+def _aside(fresh: Path) -> str:
+    """The name of what ``fresh`` takes the place of, once that is moved aside."""
+    return OLD.join(fresh.name.rsplit(NEW, 1))
+
+
+@contextmanager
+def _marked(folder: Path) -> Iterator[bool]:
+    """Mark a folder as this process's own; gives whether it could be told that it is.
+
+    It cannot on Windows, nor on file systems without locks.
+    """
+    if sys.platform == "win32":
+        yield False
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:  # whose it was has just moved it
+        yield False
+        return
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _sync(path: Path) -> None:

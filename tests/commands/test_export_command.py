@@ -30,9 +30,15 @@ def test_a_recipe_is_exported_once_and_replaced_where_that_is_said(
     texts = [" ".join(WORDS[i % 7 : i % 7 + 1 + i % 9]) for i in range(50)]
     load(checkpoint("bert"), whitening="pca", k=8, device="cpu").fit(texts).save("mine")
     assert run(["recipe=mine", "output=exported"]) == 0
-    assert capsys.readouterr().out == "Exported: exported\n"
+    assert capsys.readouterr().out == (
+        'Exported: exported\nIn Python: SentenceTransformer("exported")\n'
+    )
     modules = json.loads((tmp_path / "exported" / "modules.json").read_text(encoding="utf-8"))
     assert modules[0]["type"].endswith("Transformer")
     with pytest.raises(UserError, match="exported"):
         run(["recipe=mine", "output=exported"])
     assert run(["recipe=mine", "output=exported", "overwrite=true"]) == 0
+    load(checkpoint("bert"), pooling="static", device="cpu").save("other")
+    capsys.readouterr()
+    assert run(["recipe=other", "output=own"]) == 0
+    assert capsys.readouterr().out.endswith(': whitepool.sentence_transformer("own")\n')

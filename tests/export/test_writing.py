@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 import whitepool
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
+from whitepool.plm import FrozenPLM
 from whitepool.recipe import Prompts
+from whitepool.recipe_model import describe_model
 
 from made import CHAINS, FIT, HEADS, OWN, POSTS, TEXTS, encoder, same
 from tiny import FAMILIES
@@ -248,6 +250,31 @@ def test_what_is_not_fitted_is_not_exported(checkpoint: Checkpoint, tmp_path: Pa
     with pytest.raises(UserError, match="not fitted yet"):
         made.export(tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_family_of_ours_has_our_module(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """A process without whitepool knows no NEZHA."""
+    made = encoder(checkpoint("nezha"), "avg")
+    folder = made.export(tmp_path / "out")
+    assert "they know no models of the family nezha" in (folder / "README.md").read_text()
+    compared(made, folder)
+
+
+def test_models_that_no_folder_holds(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    file = tmp_path / "vectors.txt"
+    file.write_text("dog 1 0 2\ncat 0 1 3\nruns 1 1 0\n", encoding="utf-8")
+    words = FrozenPLM.from_pretrained(path=file, name="vectors")
+    pytest.importorskip("jieba", reason='pip install "whitepool[chinese]"')
+    folder = checkpoint("bert")
+    cut = FrozenPLM.from_pretrained(path=folder, name="cut", segmenter="jieba")
+    for plm, path, fault in (
+        (words, file, "model vectors is a file of word vectors and no transformer, so that it has"),
+        (cut, folder, "model cut has its texts cut into words by jieba, which no tokenizer file"),
+    ):
+        made = Encoder(plm, HEADS["avg"], model=describe_model(plm, path=path))
+        with pytest.raises(UserError, match=fault):
+            made.export(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_sentence_transformers(

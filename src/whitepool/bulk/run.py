@@ -16,6 +16,7 @@ from whitepool.bulk.shards import check_format
 from whitepool.data.row_sources import open_input
 from whitepool.identity import PACKAGES
 from whitepool.inputs import quiet_libraries
+from whitepool.linears import keep_few_kernels
 
 SETTINGS = tuple(Settings.__dataclass_fields__)
 
@@ -30,6 +31,7 @@ def encode(config: DictConfig) -> float:
         UserError: something cannot be loaded, read or written, or the folder was begun otherwise.
     """
     quiet_libraries()
+    keep_few_kernels()
     run_folder = Path(config.output_dir)
     run_folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, run_folder / "config.yaml", resolve=True)

@@ -31,6 +31,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     given = assignments(arguments, "export", {"recipe": None, "output": None, "overwrite": "false"})
     overwrite = truth("overwrite", given["overwrite"])
+    from whitepool.export.layout import is_own
     from whitepool.inputs import quiet_libraries
     from whitepool.loading import load
 
@@ -38,5 +39,6 @@ def run(arguments: Sequence[str]) -> int:
     encoder: Any = load(given["recipe"])
     output = Path(given["output"]).expanduser()
     encoder.export(output, overwrite=overwrite)
-    sys.stdout.write(f"Exported: {output}\n")
+    loader = "whitepool.sentence_transformer" if is_own(output) else "SentenceTransformer"
+    sys.stdout.write(f'Exported: {output}\nIn Python: {loader}("{output}")\n')
     return 0

@@ -19,6 +19,7 @@ from whitepool.pooling.spec import (
     Linear,
     Max,
     PoolingSpec,
+    Position,
 )
 from whitepool.recipe import SLOT, ModelSpec, Recipe
 from whitepool.recipe_scores import MADE, PROTOCOL, SCORE, SCORED
@@ -126,6 +127,7 @@ def _head(head: PoolingSpec) -> str:
             Last: "the last token",
             Even: "the mean over tokens, special ones included",
             ByTokenId: "the mean over tokens, weighted by their id",
+            Position: "the mean over tokens, weighted by their position",
         }.get(type(tokens), tokens.kind)
         if isinstance(tokens, Diagonal):
             words = (

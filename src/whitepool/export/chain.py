@@ -18,7 +18,17 @@ from torch import Tensor, nn
 
 from whitepool import blocks
 from whitepool.plm import FrozenPLM
-from whitepool.pooling.spec import ByTokenId, Even, First, Last, Linear, Max, Pooler, PoolingSpec
+from whitepool.pooling.spec import (
+    ByTokenId,
+    Even,
+    First,
+    Last,
+    Linear,
+    Max,
+    Pooler,
+    PoolingSpec,
+    Position,
+)
 from whitepool.recipe import SLOT, Recipe
 from whitepool.states import resolve_layer
 from whitepool.whitening import Affine
@@ -28,6 +38,7 @@ MODES: dict[type, str] = {
     Last: "lasttoken",
     Even: "mean",
     ByTokenId: "mean",
+    Position: "weightedmean",
     Max: "max",
     Pooler: "cls",
 }
@@ -42,23 +53,33 @@ def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
         recipe: what is to be done.
         plm: its model.
     """
-    tokenizer = plm.tokenizer
+    reason = _of_model(recipe, plm) or _of_texts(recipe) or _of_head(recipe)
+    if reason is None and recipe.affine is not None:
+        error = float32_error(recipe.affine)
+        if error > COARSEST:
+            reason = f"with this whitening their float32 would move cosines by {error:.0g}"
+    return reason
+
+
+def _of_model(recipe: Recipe, plm: FrozenPLM) -> str | None:
+    if not type(plm.model).__module__.startswith("transformers."):
+        return f"they know no models of the family {plm.model.config.model_type}"
     if recipe.model.dtype != "float32":
         return f"they would round its vectors to {recipe.model.dtype}"
+    tokenizer = plm.tokenizer
+    if tokenizer.pad_token is tokenizer.eos_token is tokenizer.unk_token is None:
+        return "they need a padding token, and the tokenizer has none"
+    return None
+
+
+def _of_texts(recipe: Recipe) -> str | None:
     if recipe.template != SLOT:
         return "they have no templates"
     if recipe.full_stop:
         return "they put no full stop behind a text"
     if recipe.long_text != "truncate":
         return f"they have no long_text={recipe.long_text}"
-    if tokenizer.pad_token is tokenizer.eos_token is tokenizer.unk_token is None:
-        return "they need a padding token, and the tokenizer has none"
-    reason = _of_head(recipe)
-    if reason is None and recipe.affine is not None:
-        error = float32_error(recipe.affine)
-        if error > COARSEST:
-            reason = f"with this whitening their float32 would move cosines by {error:.0g}"
-    return reason
+    return None
 
 
 def _of_head(recipe: Recipe) -> str | None:

@@ -37,6 +37,12 @@ def is_export(folder: Path) -> bool:
     return (folder / MODULES).is_file() and recipe_folder.is_recipe(folder / RECIPE)
 
 
+def is_own(folder: Path) -> bool:
+    """Whether an export has whitepool's module, which `whitepool.sentence_transformer` loads."""
+    modules = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+    return [module["type"] for module in modules] == [OWN_TYPE]
+
+
 def exported_recipe(folder: Path) -> Recipe:
     """The recipe of an export, with the model that lies beside it.
 
@@ -77,6 +83,24 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         raise UserError(
             f"{folder} is an export: replace it with overwrite=true, or give a new folder."
         )
+
+
+def check_model(plm: FrozenPLM) -> None:
+    """See that a folder for sentence-transformers can hold a model.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if plm.model.config.model_type == "words":
+        fault = "is a file of word vectors and no transformer"
+    elif plm.segmenter is not None:
+        fault = f"has its texts cut into words by {plm.segmenter}, which no tokenizer file can say"
+    else:
+        return
+    raise UserError(
+        f"model {plm.name} {fault}, so that it has no export: use its recipe with whitepool.load, "
+        "or whitepool.mteb.MtebModel."
+    )
 
 
 def write_model(plm: FrozenPLM, recipe: Recipe, folder: Path) -> None:

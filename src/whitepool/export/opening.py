@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitepool.errors import UserError
 from whitepool.export.layout import (
-    MODULES,
-    OWN_TYPE,
     exported_recipe,
     is_export,
+    is_own,
     need_sentence_transformers,
 )
 
@@ -42,8 +40,7 @@ def sentence_transformer(
     path = Path(folder).expanduser()
     if not is_export(path):
         raise UserError(f"{path} is no export: write one with Encoder.export.")
-    modules = json.loads((path / MODULES).read_text(encoding="utf-8"))
-    if [module["type"] for module in modules] != [OWN_TYPE]:
+    if not is_own(path):
         return SentenceTransformer(str(path), device=device, truncate_dim=truncate_dim)
     from whitepool.encoder import Encoder
     from whitepool.export.module import RecipeModule

@@ -10,6 +10,7 @@ from whitepool.export import chain
 from whitepool.export.card import card
 from whitepool.export.check import check
 from whitepool.export.layout import (
+    check_model,
     check_target,
     need_sentence_transformers,
     write_chain,
@@ -39,6 +40,7 @@ def check_export(folder: Path, *, overwrite: bool) -> Path:
 def export(encoder: Encoder, folder: Path, *, overwrite: bool = False) -> Path:
     """See `whitepool.Encoder.export`."""
     folder = check_export(folder, overwrite=overwrite)
+    check_model(encoder.pooled.plm)
     recipe = encoder.recipe()
     if encoder.pooled.plm.provenance["dtype"] != recipe.model.dtype:
         encoder = type(encoder).from_recipe(recipe, device=encoder.device)
