@@ -23,7 +23,7 @@ from whitepool.errors import UserError
 from whitepool.export.writing import check_export
 from whitepool.figures import files
 from whitepool.fit import fit_moments, provenance_of
-from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
+from whitepool.head_choice import HeadChoice, find_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
@@ -43,6 +43,7 @@ from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.whitening import PostProcess
+from whitepool.whitening_choice import choose_whitening, is_auto, settled
 from whitepool.word_moments import check_words, of_words
 
 log = logging.getLogger(__name__)
@@ -72,11 +73,8 @@ def train(config: DictConfig) -> float:
         post = _post_process(config)
         corpus = load_corpus(config.corpus)
         protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
-        choice = plm = None
-        if wants_choice(config):
-            plm = load_model(config)
-            length = max_length(config, protocol, plm)
-            config, choice = with_chosen_head(config, plm, length, folder=folder, logger=logger)
+        config, plm, choice = find_head(config, corpus=corpus, folder=folder, logger=logger)
+        chosen = choice.provenance() if choice else {}
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         _check_sources(config, post, pooling, corpus, resumed)
         frame = frame_of(config, pooling)
@@ -85,6 +83,20 @@ def train(config: DictConfig) -> float:
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
         encoder = SentenceEncoder(plm, pooling)
+        if is_auto(config):
+            assert post is not None
+            found = choose_whitening(
+                config,
+                encoder,
+                post,
+                instantiate(config.data, _convert_="all"),
+                length,
+                frame=frame,
+                folder=folder,
+                corpus=corpus,
+            )
+            chosen |= found.provenance()
+            config, post = settled(config, whiten=found.whiten), post if found.whiten else None
         spec, token_weights = describe(pooling)
         vectors = identity(plm, spec, token_weights, length, words=of_words(post)) | frame.plain()
 
@@ -113,7 +125,7 @@ def train(config: DictConfig) -> float:
             fit=fit.words if fit else "",
             provenance={
                 **provenance_of(fit.corpora if fit else [counted] if counted else []),
-                **({"head_chosen_on": choice.dev_set, "head_dev": choice.score} if choice else {}),
+                **chosen,
                 **({MADE: command} if (command := command_line()) else {}),
             },
             frame=frame,
