@@ -26,12 +26,12 @@ def sentences(tasks: Sequence[Task], corpus: Corpus | None = None) -> tuple[list
     if corpus is not None:
         limit = min(corpus.limit or SENTENCES, SENTENCES)
         texts = list(dict.fromkeys(t.text for t in replace(corpus, limit=limit).read()))
-        return texts, f"corpus {corpus.name}"
+        return texts, f"{len(texts):,} texts of corpus {corpus.name}"
     sets = dev_splits(tasks) or [s for task in tasks for s in task.scored]
     names = dict.fromkeys(f"{s.task} {s.split}" for s in sets)
     found = list(dict.fromkeys(text for s in sets for text in s.texts() if text.strip()))
     some = random.Random(SEED).sample(found, min(SENTENCES, len(found)))
-    return some, ", ".join(names)
+    return some, f"{len(some):,} sentences of {', '.join(names)}"
 
 
 def dev_splits(tasks: Sequence[Task]) -> list[PairSet]:

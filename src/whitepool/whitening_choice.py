@@ -52,7 +52,7 @@ class WhiteningChoice:
 
     Attributes:
         whiten: the choice.
-        on: what decided, ``stsb dev`` or ``corpus text``.
+        on: what decided, ``stsb dev`` or ``1,000 texts of corpus text``.
         raw: by labels, Spearman x100 of the raw vectors; without, their mean cosine x100.
         other: by labels, Spearman x100 whitened; without, the limit x100.
         labels: whether labels decided.
@@ -71,8 +71,8 @@ class WhiteningChoice:
             return f"{what}: {self.raw:.2f} raw, {self.other:.2f} whitened on {self.on}"
         side = "above" if self.whiten else "not above"
         return (
-            f"{what}: mean cosine {self.raw / 100:.2f} of sentences of {self.on}, {side} "
-            f"{self.other / 100:g}, judged without labels"
+            f"{what}: mean cosine {self.raw / 100:.2f} of {self.on}, {side} {self.other / 100:g}, "
+            "judged without labels"
         )
 
     def provenance(self) -> dict[str, Scalar]:
@@ -159,8 +159,8 @@ def choose_whitening(
     texts, on = sentences(tasks, corpus) if not dev else ([], "")
     if not dev and len(texts) < FEWEST:
         raise UserError(
-            f"whitening=auto has no dev split and {len(texts)} sentences of {on}: give data with "
-            f"a dev split, or {FEWEST} sentences or more, or whitening=pca or off."
+            f"whitening=auto has no dev split and only {on}: give data with a dev split, or "
+            f"{FEWEST} sentences or more, or whitening=pca or off."
         )
     judged = [Task(s.task, (s,)) for s in dev] or [as_task(texts)]
     table = SentenceTable.build(judged, cut)
