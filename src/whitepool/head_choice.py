@@ -63,7 +63,6 @@ class HeadChoice:
     unlabelled: str = ""
     tables: dict[str, Rows] = field(default_factory=dict, repr=False, compare=False)
 
-
     def provenance(self) -> dict[str, Scalar]:
         """How it was chosen, as plain values."""
         if not self.unlabelled:
