@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace as Arguments
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 

@@ -7,7 +7,7 @@ its sentences alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Vectors:
     Attributes:
         mean_cosine: of two different dev sentences, raw.
         dev: cosines of the dev pairs: raw, whitened; (2, pair).
-        test: of the test pairs: raw, whitened, and whitened to a third of the dimensions; (3, pair).
+        test: of the test pairs: raw, whitened, whitened to a third of the dimensions; (3, pair).
     """
 
     mean_cosine: float

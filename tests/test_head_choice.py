@@ -131,7 +131,9 @@ def test_without_labels_gold_scores_are_not_read(
     chosen = []
     for seed in (0, 1):
         draw = random.Random(7)
-        lines = [f"{' '.join(draw.choices(WORDS, k=6))}\tthe {draw.choice(WORDS)}" for _ in range(60)]
+        lines = [
+            f"{' '.join(draw.choices(WORDS, k=6))}\tthe {draw.choice(WORDS)}" for _ in range(60)
+        ]
         gold = np.random.default_rng(seed).random(60)
         rows = [f"{line}\t{score}" for line, score in zip(lines, gold, strict=True)]
         path = tmp_path / f"{seed}.tsv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +17,12 @@ from scipy import stats
 import whitepool
 from whitepool.data import PairSet, Task
 from whitepool.errors import UserError
+from whitepool.evaluation import evaluate
 from whitepool.framing import Frame
 from whitepool.module import SentenceEncoder
 from whitepool.pooling.named import named
+from whitepool.recipe import Recipe
+from whitepool.training import train
 from whitepool.unlabelled import dev_splits, sentences
 from whitepool.whitening import Whitening
 from whitepool.whitening_choice import LIMIT, choose_whitening, is_auto, settled
@@ -91,9 +95,7 @@ def test_without_a_dev_split_the_mean_cosine_decides(
     texts = list(dict.fromkeys(text for t in tasks for text in t.scored[0].texts()))
     x = vectors(encoder, texts)
     cosines = [
-        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-        for i, a in enumerate(x)
-        for b in x[:i]
+        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for i, a in enumerate(x) for b in x[:i]
     ]
     got = judged(plm, tasks, tmp_path)
     assert not got.labels
@@ -147,3 +149,52 @@ def test_the_configuration_says_what_was_chosen(whiten: bool) -> None:
         )
     assert got.whitening == like.whitening
     assert not is_auto(got)
+
+
+def run_config(script: str, checkpoint: Path, folder: Path, *overrides: str) -> Any:
+    given = [f"output_dir={folder}", "trainer=cpu", "trainer.enable_progress_bar=false"]
+    given += ["model=bert", f"model.path={checkpoint}", "logger=none", "figures=false"]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(script, overrides=[*given, "whitening=auto", *overrides])
+
+
+def test_evaluate_keeps_the_choices(
+    checkpoint: Callable[[str], Path], pairs: Path, tmp_path: Path
+) -> None:
+    data = ["data=pairs", f"data.path={pairs}", "bootstrap=0"]
+    ditto = ["pooling=ditto", "pooling.head=unsupervised"]
+    evaluate(run_config("evaluate", checkpoint("bert"), tmp_path, *data, *ditto))
+    content = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    chosen = content["chosen"]
+    name = chosen["whitening_chosen"]
+    assert chosen["whitening_chosen_by"] == "mean cosine"
+    assert chosen["whitening_chosen_limit"] == 100 * LIMIT
+    assert content["recipe"]["whitening"]["name"] == name
+    assert (content["fit"] is not None) == (name == "pca")
+    assert content["recipe"]["pooling"]["block"] in range(3)
+    recipe = Recipe.load(tmp_path / "recipe")
+    assert {key: recipe.provenance[key] for key in chosen} == chosen
+    assert (recipe.post is not None) == (name == "pca")
+
+
+@pytest.mark.parametrize("limit", [-1.0, 1.0])
+def test_train_keeps_the_choice(
+    checkpoint: Callable[[str], Path],
+    pairs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: float,
+) -> None:
+    monkeypatch.setattr("whitepool.whitening_choice.LIMIT", limit)
+    data = ["data=pairs", f"data.path={pairs}", "corpus=pairs"]
+    train(run_config("train", checkpoint("bert"), tmp_path, *data))
+    recipe = Recipe.load(tmp_path / "recipe")
+    assert recipe.provenance["whitening_chosen_on"] == "121 texts of corpus pairs"
+    assert recipe.provenance["whitening_chosen"] == ("pca" if limit < 0 else "off")
+    assert (recipe.post is not None) == (limit < 0)
+
+
+def test_grids_show_both(checkpoint: Callable[[str], Path], pairs: Path, tmp_path: Path) -> None:
+    data = ["data=pairs", f"data.path={pairs}", "analysis=dims"]
+    with pytest.raises(UserError, match=r"analysis=dims shows raw and whitened scores beside"):
+        evaluate(run_config("evaluate", checkpoint("bert"), tmp_path, *data))

@@ -76,27 +76,18 @@ def train(config: DictConfig) -> float:
         config, plm, choice = find_head(config, corpus=corpus, folder=folder, logger=logger)
         chosen = choice.provenance() if choice else {}
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
-        _check_sources(config, post, pooling, corpus, resumed)
-        frame = frame_of(config, pooling)
-        plm = plm or load_model(config)
+        _check_sources(config, post, pooling, corpus, resumed, choice)
+        frame, plm = frame_of(config, pooling), plm or load_model(config)
         length = max_length(config, protocol, plm)
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
         encoder = SentenceEncoder(plm, pooling)
-        if is_auto(config):
-            assert post is not None
+        if post is not None and is_auto(config):
             found = choose_whitening(
-                config,
-                encoder,
-                post,
-                instantiate(config.data, _convert_="all"),
-                length,
-                frame=frame,
-                folder=folder,
-                corpus=corpus,
+                config, encoder, post, None, length, frame=frame, folder=folder, corpus=corpus
             )
-            chosen |= found.provenance()
             config, post = settled(config, whiten=found.whiten), post if found.whiten else None
+            chosen |= found.provenance()
         spec, token_weights = describe(pooling)
         vectors = identity(plm, spec, token_weights, length, words=of_words(post)) | frame.plain()
 
@@ -211,6 +202,7 @@ def _check_sources(
     pooling: Pooling,
     corpus: Corpus | None,
     resumed: Sequence[Path],
+    choice: HeadChoice | None,
 ) -> None:
     """See that there is something to fit, and something to fit it on."""
     check_words(post, pooling)
@@ -224,7 +216,8 @@ def _check_sources(
             f"pooling={config.pooling.name} has weights of its own for each corpus, so its moments "
             "do not add up: leave resume_from= out, and give all texts as one corpus."
         )
-    if post is None and (resumed or (corpus is not None and not is_estimated(pooling))):
+    used = is_estimated(pooling) or (choice is not None and choice.unlabelled)
+    if post is None and (resumed or (corpus is not None and not used)):
         what = "resume_from=" if resumed else f"corpus={config.corpus.name}"
         raise UserError(f"{what} is of no use with whitening=off: leave one of them out.")
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from whitepool.aggregates import AVERAGE
@@ -132,7 +133,7 @@ def choose_whitening(
     config: DictConfig,
     encoder: SentenceEncoder,
     post: PostProcess,
-    tasks: Sequence[Task],
+    tasks: Sequence[Task] | None,
     max_length: int,
     *,
     frame: Frame,
@@ -142,10 +143,10 @@ def choose_whitening(
     """Whether to whiten the vectors of ``encoder``; one pass over the sentences that decide.
 
     Args:
-        config: with ``trainer`` and ``batch_tokens``.
+        config: with ``trainer``, ``batch_tokens`` and ``data``.
         encoder: model and head.
         post: the whitening.
-        tasks: those with dev splits decide by them, see `dev_splits`.
+        tasks: those with dev splits decide by them, see `dev_splits`; None reads ``data=``.
         max_length: tokens per text.
         frame: what is put around texts.
         folder: Lightning's.
@@ -154,6 +155,7 @@ def choose_whitening(
     Raises:
         UserError: no dev split, and too few sentences to judge without.
     """
+    tasks = instantiate(config.data, _convert_="all") if tasks is None else tasks
     cut = framed(encoder.plm, max_length, frame, apart=is_apart(encoder.pooling))
     dev = dev_splits(tasks) if all(task.kind == "graded" for task in tasks) else []
     texts, on = sentences(tasks, corpus) if not dev else ([], "")
