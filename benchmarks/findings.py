@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.head_criteria import HeadCriteria
+from benchmarks.head_criteria import HeadCriteria, tfidf_cosines
 from whitepool.analysis.head_cosines import HeadCosines
 from whitepool.analysis.tfidf import TokenStatistics
 from whitepool.batches import make_batch, plan_batches
@@ -29,7 +29,7 @@ from whitepool.moments import Moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import LinearPooling
 from whitepool.pooling.tokens import FirstToken, LastToken, Uniform
-from whitepool.pseudo_gold import CRITERION, pseudo_gold
+from whitepool.pseudo_gold import CRITERION, neighbours, whitened_cosines
 from whitepool.similarity import cosine
 from whitepool.states import BlockHead, Layer, Needs, resolve_layer
 from whitepool.tokenizing import Tokenized
@@ -132,13 +132,14 @@ def measure(plm: FrozenPLM, dev: PairSet, test: PairSet, batch_tokens: int) -> F
         return plm.tokenize(texts, plm.max_length)
 
     texts, _ = sentences([Task(DEV, (dev,))])
-    made = pseudo_gold(plm, texts, tokenize)
-    table = SentenceTable.build([Task(TEST, (test,))], tokenize, select=[dev, made])
-    sets = [*table.scored, *table.select]
+    alone = replace(as_task(texts).scored[0], split=DEV)
+    table = SentenceTable.build([Task(TEST, (test,))], tokenize, select=[dev, alone])
+    sets = [*table.scored, *table.select[:1]]
+    rows_of = table.select[1].pairs[:, 0]
     layers = tuple(resolve_layer(layer, plm.depth) for layer in DITTO)
     heads = tuple((block, head) for block in range(plm.depth) for head in range(plm.heads))
     kept = HeadCosines([len(ids) for ids in table.ids], [layers], heads)
-    judged = np.isin(np.arange(len(table)), sets[2].rows) & ~table.is_blank
+    judged = np.isin(np.arange(len(table)), rows_of) & ~table.is_blank
     statistics = TokenStatistics(plm, SentenceTable.build([as_task(texts)], tokenize))
     criteria = HeadCriteria(statistics, layers, heads, judged)
 
@@ -159,11 +160,24 @@ def measure(plm: FrozenPLM, dev: PairSet, test: PairSet, batch_tokens: int) -> F
             for name, pooling in poolings.items():
                 parts[name].append(pooling.by_layer(states).numpy())
 
-    ends = np.cumsum([len(s.pairs) for s in sets])[:-1]
-    cosines = np.split(kept.of(np.concatenate([s.pairs for s in sets])), ends, axis=1)
-    scores = [100 * spearman_many(x, s.gold) for x, s in zip(cosines, sets, strict=True)]
-    by = {CRITERION: scores[2], **criteria.values()}
     by_layer = {name: _in_order(some, order, len(table)) for name, some in parts.items()}
+    ditto = by_layer["means"][:, list(layers)].mean(1)
+    teachers = {
+        CRITERION: whitened_cosines(ditto[rows_of]),
+        "tf-idf cosines": tfidf_cosines([table.ids[row] for row in rows_of], statistics),
+    }
+    draw = np.random.default_rng(0)
+    local = {name: neighbours(made, draw) for name, made in teachers.items()}
+    golds = [s.gold for s in sets] + [
+        made[pairs[:, 0], pairs[:, 1]]
+        for made, pairs in zip(teachers.values(), local.values(), strict=True)
+    ]
+    pairs = [s.pairs for s in sets] + [rows_of[pairs] for pairs in local.values()]
+    cosines = np.split(
+        kept.of(np.concatenate(pairs)), np.cumsum(list(map(len, pairs)))[:-1], axis=1
+    )
+    scores = [100 * spearman_many(x, gold) for x, gold in zip(cosines, golds, strict=True)]
+    by = dict(zip(teachers, scores[2:], strict=True)) | criteria.values()
     vectors = {
         name: _scored(x.mean(1), sets[1], sets[0])
         for name, x in {

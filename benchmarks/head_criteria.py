@@ -22,7 +22,7 @@ from torch import Tensor
 
 from whitepool.analysis.tfidf import TokenStatistics
 from whitepool.correlation import spearman_many
-from whitepool.geometry import Floats
+from whitepool.geometry import Floats, unit
 from whitepool.states import BlockHead, Layer, States
 
 CRITERIA = ("idf", "isotropy", "halves")
@@ -106,3 +106,13 @@ def _halves(word: NDArray[np.bool_], sentence: NDArray[np.int64]) -> tuple[Tenso
     before = np.concatenate([[0], np.cumsum(words)[:-1]])
     place = np.cumsum(word) - word - before[sentence]
     return torch.from_numpy(np.flatnonzero(words >= ENOUGH)), torch.from_numpy(place % 2 == 1)
+
+
+def tfidf_cosines(ids: Sequence[Sequence[int]], statistics: TokenStatistics) -> Floats:
+    """Cosines of the tf-idf vectors of all sentences, (n, n)."""
+    bags = np.zeros((len(ids), len(statistics.idf)))
+    for row, sequence in enumerate(ids):
+        np.add.at(bags[row], [token for token in sequence if statistics.word[token]], 1.0)
+    u = unit(bags[:, bags.any(0)] * statistics.idf.numpy()[bags.any(0)])
+    result: Floats = u @ u.T
+    return result

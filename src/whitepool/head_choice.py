@@ -27,11 +27,13 @@ from whitepool.data.corpus import Corpus
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
-from whitepool.encoding import make_trainer
+from whitepool.encoding import encode_table, make_trainer
 from whitepool.errors import UserError
 from whitepool.framing import Frame
 from whitepool.longtext import framed
+from whitepool.module import SentenceEncoder
 from whitepool.plm import FrozenPLM
+from whitepool.pooling import LinearPooling, Uniform
 from whitepool.protocol import EvalProtocol
 from whitepool.pseudo_gold import CRITERION, pseudo_gold
 from whitepool.recipe import Recipe, Scalar
@@ -122,7 +124,10 @@ def find_head(
         judged, on = _dev_set(tasks), ""
     else:
         texts, on = unlabelled.sentences(tasks, corpus)
-        judged = pseudo_gold(plm, texts, framed(plm, length, frame))
+        mean = SentenceEncoder(plm, LinearPooling(Uniform(), config.pooling.layers))
+        table = SentenceTable.build([unlabelled.as_task(texts)], framed(plm, length, frame))
+        vectors = encode_table(config, mean, table, folder)
+        judged = pseudo_gold(texts, vectors[table.scored[0].pairs[:, 0]])
     published = config.pooling.block == config.model.ditto.block
     choice = best_head(
         config,

@@ -1,35 +1,36 @@
-"""Similarity made up without labels, for choosing between heads: do vectors follow telling words?
+"""Similarity made up without labels, for choosing between heads: that of whitened means.
 
-Each of the sentences is paired with the `NEAR` that are nearest to it and `FAR` drawn at random.
-The made gold score of a pair is the cosine of its tf-idf vectors,
+Each sentence is paired with the `NEAR` that are nearest to it and with `FAR` others, drawn at
+random. The made gold score of a pair is the cosine of its whitened vectors,
 
-    x[s, w] = count of w in s * (ln((1 + n) / (1 + n_w)) + 1)
+    cos(B'(v_i - m), B'(v_j - m)),   v = 1/L sum_l 1/T sum_t h[l, t]
 
-over the n sentences, n_w of them with the token id w; special tokens are left out.
+with the layers that the heads weigh tokens of, and m and B of whitening (`Shrinkage`, since the
+sentences may be few). A head is good if weighing tokens by it brings raw cosines near to those of
+whitened means: both counter the few directions that all tokens share.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from whitepool.data.pairs import PairSet
-from whitepool.data.table import Tokenize
 from whitepool.errors import UserError
 from whitepool.geometry import Floats, unit
-from whitepool.plm import FrozenPLM
-from whitepool.token_counts import added_ids
+from whitepool.maps import Shrinkage
+from whitepool.moments import Moments
 
-CRITERION = "tf-idf cosines"
-NEAR, FAR = 5, 5
+CRITERION = "whitened cosines"
+NEAR, FAR = 5, 10
 FEWEST = 50
 
 
-def pseudo_gold(plm: FrozenPLM, texts: Sequence[str], tokenize: Tokenize, seed: int = 0) -> PairSet:
-    """Pairs of ``texts`` with made gold scores.
+def pseudo_gold(texts: Sequence[str], vectors: NDArray[np.float32], seed: int = 0) -> PairSet:
+    """Pairs of ``texts`` with made gold scores, from their means ``vectors``, (text, dim).
 
     Raises:
         UserError: fewer than `FEWEST` texts.
@@ -39,25 +40,14 @@ def pseudo_gold(plm: FrozenPLM, texts: Sequence[str], tokenize: Tokenize, seed: 
             f"pooling.head=unsupervised has {len(texts)} sentences to judge heads by: give data= "
             f"or corpus= with {FEWEST} or more, or pooling.block= and pooling.head=."
         )
-    ids, _ = tokenize(texts)
-    cosines = tfidf_cosines(ids, added_ids(plm.tokenizer))
-    pairs = neighbours(cosines, np.random.default_rng(seed))
-    first, second = (tuple(texts[row] for row in rows) for rows in pairs.T)
-    gold = cosines[pairs[:, 0], pairs[:, 1]]
-    return PairSet("unlabelled", "", "dev", first, second, gold, CRITERION, "")
+    cosines = whitened_cosines(vectors)
+    return as_pairs(texts, cosines, neighbours(cosines, np.random.default_rng(seed)))
 
 
-def tfidf_cosines(ids: Sequence[Sequence[int]], special: Sequence[int]) -> Floats:
-    """Cosines of the tf-idf vectors of all sentences, (n, n)."""
-    left_out = set(special)
-    words = [[token for token in sequence if token not in left_out] for sequence in ids]
-    with_token = Counter(token for sequence in words for token in set(sequence))
-    column = {token: place for place, token in enumerate(with_token)}
-    n_w = np.array(list(with_token.values()), dtype=np.float64)
-    bags = np.zeros((len(ids), len(column)))
-    for row, sequence in enumerate(words):
-        np.add.at(bags[row], [column[token] for token in sequence], 1.0)
-    u = unit(bags * (np.log((1 + len(ids)) / (1 + n_w)) + 1))
+def whitened_cosines(vectors: NDArray[np.float32]) -> Floats:
+    """Cosines of all vectors, (n, dim), whitened on themselves: (n, n)."""
+    x = torch.from_numpy(vectors).double()
+    u = unit(Shrinkage().fit(Moments(x.shape[1]).update(x))(x).numpy())
     result: Floats = u @ u.T
     return result
 
@@ -65,8 +55,15 @@ def tfidf_cosines(ids: Sequence[Sequence[int]], special: Sequence[int]) -> Float
 def neighbours(cosines: Floats, draw: np.random.Generator) -> NDArray[np.int64]:
     """Pairs of each sentence with its `NEAR` nearest and `FAR` others, (pair, 2)."""
     n = len(cosines)
-    apart = cosines - 2 * np.eye(n)
+    apart = cosines - 3 * np.eye(n)
     near = np.argsort(-apart, axis=1, kind="stable")[:, :NEAR]
     far = (np.arange(n)[:, None] + draw.integers(1, n, (n, FAR))) % n
     second = np.concatenate([near, far], axis=1)
     return np.stack([np.repeat(np.arange(n), NEAR + FAR), second.ravel()], axis=1)
+
+
+def as_pairs(texts: Sequence[str], cosines: Floats, pairs: NDArray[np.int64]) -> PairSet:
+    """Pairs of texts, (pair, 2), with their cosines for gold scores."""
+    first, second = (tuple(texts[row] for row in rows) for rows in pairs.T)
+    gold = cosines[pairs[:, 0], pairs[:, 1]]
+    return PairSet("unlabelled", "", "dev", first, second, gold, "made without labels", "")

@@ -24,10 +24,9 @@ from omegaconf import DictConfig, OmegaConf
 from whitepool.aggregates import AVERAGE
 from whitepool.callbacks import WhiteningCallback
 from whitepool.data.corpus import Corpus
-from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import Task
 from whitepool.data.table import SentenceTable
-from whitepool.encoding import make_trainer
+from whitepool.encoding import encode_table
 from whitepool.errors import UserError
 from whitepool.framing import Frame, is_apart
 from whitepool.geometry import anisotropy
@@ -168,14 +167,12 @@ def choose_whitening(
     table = SentenceTable.build(judged, cut)
     protocol = EvalProtocol("dev", "all", "task")
     whitening = WhiteningCallback(post, protocol.fit_on)
-    trainer = make_trainer(config, False, folder, *([whitening] if dev else []))
-    data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-    trainer.test(encoder, datamodule=data, verbose=False)
+    vectors = encode_table(config, encoder, table, folder, *([whitening] if dev else []))
     if not dev:
-        value = 100 * anisotropy(encoder.vectors[~table.is_blank].astype(float))
+        value = 100 * anisotropy(vectors[~table.is_blank].astype(float))
         choice = WhiteningChoice(value > 100 * LIMIT, on, value, 100 * LIMIT, labels=False)
     else:
-        scores = score_table(table, encoder.vectors, whitening.maps, protocol, samples=0)
+        scores = score_table(table, vectors, whitening.maps, protocol, samples=0)
         task = AVERAGE if len(dev) > 1 else dev[0].task
         raw, whitened = (scores.get(task, stage=stage).value for stage in ("raw", "post"))
         on = ", ".join(f"{s.task} dev" for s in dev)
