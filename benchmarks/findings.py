@@ -199,7 +199,7 @@ def _in_order(parts: Sequence[NDArray[np.float32]], rows: Sequence[int], n: int)
 
 def _scored(x: Floats, dev: ScoredSet, test: ScoredSet) -> Vectors:
     """Cosines of the pairs through whitening that is fitted on their own sentences."""
-    found = {}
+    found = []
     for s in (dev, test):
         pairs, some = np.unique(s.pairs, return_inverse=True)
         moments = Moments(x.shape[1], torch.device("cpu"))
@@ -207,6 +207,6 @@ def _scored(x: Floats, dev: ScoredSet, test: ScoredSet) -> Vectors:
         steps = [Whitening(), Whitening(k=x.shape[1] // 3)]
         mapped = [step.fit(moments)(torch.from_numpy(x[pairs])).numpy() for step in steps]
         local = some.reshape(s.pairs.shape)
-        found[s.task] = np.stack([cosine(z, local) for z in (x[pairs], *mapped)])
+        found.append(np.stack([cosine(z, local) for z in (x[pairs], *mapped)]))
     rows = np.unique(dev.pairs)
-    return Vectors(anisotropy(x[rows]), found[DEV][:2], found[TEST])
+    return Vectors(anisotropy(x[rows]), found[0][:2], found[1])
