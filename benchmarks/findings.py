@@ -61,7 +61,7 @@ class Heads:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """A head without choice, raw and whitened on the sentences that are scored.
+    """A head without choice, raw and whitened on the sentences of both sets.
 
     Attributes:
         mean_cosine: of two different dev sentences, raw.
@@ -198,15 +198,13 @@ def _in_order(parts: Sequence[NDArray[np.float32]], rows: Sequence[int], n: int)
 
 
 def _scored(x: Floats, dev: ScoredSet, test: ScoredSet) -> Vectors:
-    """Cosines of the pairs through whitening that is fitted on their own sentences."""
-    found = []
-    for s in (dev, test):
-        pairs, some = np.unique(s.pairs, return_inverse=True)
-        moments = Moments(x.shape[1], torch.device("cpu"))
-        moments.update(torch.from_numpy(x[s.rows]), torch.ones(len(s.rows)))
-        steps = [Whitening(), Whitening(k=x.shape[1] // 3)]
-        mapped = [step.fit(moments)(torch.from_numpy(x[pairs])).numpy() for step in steps]
-        local = some.reshape(s.pairs.shape)
-        found.append(np.stack([cosine(z, local) for z in (x[pairs], *mapped)]))
-    rows = np.unique(dev.pairs)
-    return Vectors(anisotropy(x[rows]), found[0][:2], found[1])
+    """Cosines of the pairs, whitening fitted on the sentences of both sets."""
+    rows = np.unique(np.concatenate([dev.rows, test.rows]))
+    some = torch.from_numpy(x[rows])
+    moments = Moments(x.shape[1]).update(some)
+    steps = [Whitening(), Whitening(k=x.shape[1] // 3)]
+    stages = [x[rows], *(step.fit(moments)(some).numpy() for step in steps)]
+    own, other = (
+        np.stack([cosine(z, np.searchsorted(rows, s.pairs)) for z in stages]) for s in (dev, test)
+    )
+    return Vectors(anisotropy(x[np.unique(dev.pairs)]), own[:2], other)
