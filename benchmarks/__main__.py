@@ -16,6 +16,7 @@ from benchmarks import (
     analyses,
     encode,
     exports,
+    finding_tables,
     grids,
     machine,
     memory,
@@ -269,6 +270,7 @@ COMMANDS = {
     "memory": run_memory,
     "search": run_search,
     "methods": method_tables.run,
+    "findings": finding_tables.run,
     "exports": run_exports,
 }
 

@@ -105,6 +105,16 @@ def _add_of_recipes(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--impact-pairs", type=int, default=100, help="0 for none (default 100)")
 
+    command = commands.add_parser(
+        "findings", parents=[common], help="what the papers claim, and what chooses without labels"
+    )
+    command.add_argument("--models", type=_list, help="default all_minilm,all_mpnet,gemma")
+    command.add_argument("--languages", type=_list, help="default en,de,ja,zh")
+    command.add_argument("--pairs", type=_positive, default=750, help="most of a set (default 750)")
+    command.add_argument(
+        "--bootstrap", type=_positive, default=1000, help="resamples (default 1000)"
+    )
+
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:

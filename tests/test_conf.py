@@ -104,12 +104,13 @@ def test_whitenings(whitening: str) -> None:
     assert ("_target_" in built) == (whitening != "off")
     step = instantiate(built)
     if whitening != "off":
-        assert type(step) is POST_PROCESSES[whitening]  # type: ignore[index]
-        assert {*takes(whitening), "fit_on"} == {*config.options}  # type: ignore[arg-type]
+        kind = "pca" if whitening == "auto" else whitening
+        assert type(step) is POST_PROCESSES[kind]  # type: ignore[index]
+        assert {*takes(kind), "fit_on"} == {*config.options}  # type: ignore[arg-type]
 
 
 def test_every_step_has_a_yaml() -> None:
-    assert sorted([*POST_PROCESSES, "off"]) == choices("whitening")
+    assert sorted([*POST_PROCESSES, "off", "auto"]) == choices("whitening")
 
 
 def test_one_sweep_mixes_steps_that_take_other_options() -> None:

@@ -25,6 +25,7 @@ from pytorch_lightning.loggers import Logger
 from whitepool import identity, reuse
 from whitepool.callbacks import WhiteningCallback
 from whitepool.data.datamodule import SentenceDataModule
+from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.fetching import cache_root
 from whitepool.fitting import FitSets, fit_each
@@ -129,6 +130,20 @@ def encode(
     maps = whitening.maps if whitening else None
     maps = _fit_words(inputs) if words else maps
     return Encoded(encoder.vectors, maps, seconds, str(device), reused=False, key=key)
+
+
+def encode_table(
+    config: DictConfig,
+    encoder: SentenceEncoder,
+    table: SentenceTable,
+    folder: Path,
+    *callbacks: pl.Callback,
+) -> NDArray[np.float32]:
+    """Vectors of a table that something is chosen by, (row, dim); nothing is kept or logged."""
+    data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
+    trainer = make_trainer(config, False, folder, *callbacks)
+    trainer.test(encoder, datamodule=data, verbose=False)
+    return encoder.vectors
 
 
 def _fit(

@@ -18,6 +18,7 @@ from whitepool.encoding import encode, make_trainer, open_store
 from whitepool.errors import UserError
 from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
+from whitepool.head_choice import find_head
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries, task_lengths
 from whitepool.module import SentenceEncoder
 from whitepool.predictions import save_predictions
@@ -28,6 +29,7 @@ from whitepool.recipe_scores import MADE, score_values, with_scores
 from whitepool.reuse import Store
 from whitepool.tracking import tracked
 from whitepool.whitening import Affine, save_maps
+from whitepool.whitening_choice import is_auto, settle, settled
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +57,25 @@ def evaluate(config: DictConfig) -> float:
     output.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, output / "config.yaml", resolve=True)
     with tracked(config, output) as logger:
+        config, plm, head = find_head(config, recipe, folder=output, logger=logger)
+        auto = is_auto(config)
+        config = settled(config, whiten=True) if auto else config
         choice = choose(config, recipe)
         grids = Grids(config.analysis, choice)
-        inputs = prepare(config, choice, recipe, grids.select)
+        if grids and auto:
+            raise UserError(
+                f"analysis={config.analysis.name} shows raw and whitened scores beside each other: "
+                "give whitening=pca or off in place of auto."
+            )
+        inputs = prepare(config, choice, recipe, grids.select, plm)
         if grids:
             trainer = make_trainer(config, logger, output)
             return analyse(config, grids, inputs, trainer, logger, output)
-        return score_recipe(config, inputs, recipe, store, logger, output)
+        chosen = head.provenance() if head else {}
+        if auto:
+            config, inputs, found = settle(config, inputs, folder=output)
+            chosen |= found.provenance()
+        return score_recipe(config, inputs, recipe, store, logger, output, chosen)
 
 
 def score_recipe(
@@ -71,8 +85,11 @@ def score_recipe(
     store: Store | None,
     logger: Logger | Literal[False],
     output: Path,
+    chosen: Mapping[str, Scalar],
 ) -> float:
     """Encode, whiten and score one recipe, the loaded ``recipe`` where there is one.
+
+    ``chosen`` is kept with the results: what was chosen in place of an ``auto``, and by what.
 
     Returns:
         Spearman x100 under the protocol's aggregate: post-processed unless whitening is off, the
@@ -127,12 +144,13 @@ def score_recipe(
         corpus_fit=corpus_fit,
         token_corpus=inputs.token_corpus,
         recipe_fit=None if recipe is None or recipe.post is None else recipe.post.fit,
+        chosen=chosen,
     )
     if maps is not None and recipe is None:
         save_maps(output / "whitening.safetensors", maps, run.provenance())
     values = score_values(result, protocol, "raw" if maps is None else "post")
     if recipe is None:
-        leave_recipe(output / "recipe", config, inputs, maps, corpus_fit, values)
+        leave_recipe(output / "recipe", config, inputs, maps, corpus_fit, {**chosen, **values})
     else:
         with_scores(recipe, values, command_line()).save(output / "recipe")
     run.write(output)

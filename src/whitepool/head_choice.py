@@ -1,9 +1,15 @@
-"""Ditto's head chosen on a dev split, from one pass over all heads: ``pooling.head=auto``."""
+"""Ditto's head chosen from one pass over all heads, with labels or without.
+
+``pooling.head=auto`` takes the head with the highest Spearman on a dev split, as Ditto does (Chen
+et al. 2023); ``pooling.head=unsupervised`` the one that agrees best with `whitepool.pseudo_gold`,
+which needs sentences and no labels.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,23 +17,31 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
+from whitepool import inputs, unlabelled
 from whitepool.analysis.base import Rows
 from whitepool.analysis.encoder import GridEncoder
 from whitepool.analysis.heads import HeadGrid
 from whitepool.analysis.memory import plan_chunks
 from whitepool.analysis.selection import DEFAULT, DevSplits
+from whitepool.data.corpus import Corpus
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
-from whitepool.encoding import make_trainer
+from whitepool.encoding import encode_table, make_trainer
 from whitepool.errors import UserError
 from whitepool.framing import Frame
 from whitepool.longtext import framed
+from whitepool.module import SentenceEncoder
 from whitepool.plm import FrozenPLM
+from whitepool.pooling import LinearPooling, Uniform
 from whitepool.protocol import EvalProtocol
+from whitepool.pseudo_gold import CRITERION, pseudo_gold
+from whitepool.recipe import Recipe, Scalar
 from whitepool.states import Layer
 
-AUTO = "auto"
+log = logging.getLogger(__name__)
+
+AUTO, UNSUPERVISED = "auto", "unsupervised"
 MEMORY = 2**31  # bytes of kept tokens
 
 
@@ -39,7 +53,8 @@ class HeadChoice:
         block: 0-based.
         head: 0-based.
         dev_set: the set that chose it, ``stsb dev``.
-        score: Spearman x100 on that set.
+        score: Spearman x100 on that set, with its gold scores or with those made without labels.
+        unlabelled: the sentences that it was judged by without labels; empty where labels chose.
         tables: `heads` and `heads_best`, see `HeadGrid.tables`.
     """
 
@@ -47,7 +62,18 @@ class HeadChoice:
     head: int
     dev_set: str
     score: float
+    unlabelled: str = ""
     tables: dict[str, Rows] = field(default_factory=dict, repr=False, compare=False)
+
+    def provenance(self) -> dict[str, Scalar]:
+        """How it was chosen, as plain values."""
+        if not self.unlabelled:
+            return {"head_chosen_on": self.dev_set, "head_dev": self.score}
+        return {
+            "head_chosen_on": self.unlabelled,
+            "head_chosen_by": CRITERION,
+            "head_criterion": self.score,
+        }
 
 
 def wants_choice(config: DictConfig) -> bool:
@@ -57,44 +83,72 @@ def wants_choice(config: DictConfig) -> bool:
         UserError: the block is to be chosen and the head is not.
     """
     block, head = config.pooling.block, config.pooling.head
-    if block == AUTO and head != AUTO:
-        raise UserError(f"pooling.block=auto chooses a head too: leave pooling.head={head} out.")
-    return bool(head == AUTO)
+    if block in (AUTO, UNSUPERVISED) and head != block:
+        raise UserError(f"pooling.block={block} chooses a head too: leave pooling.head={head} out.")
+    return head in (AUTO, UNSUPERVISED)
 
 
-def with_chosen_head(
+def find_head(
     config: DictConfig,
-    plm: FrozenPLM,
-    max_length: int,
+    recipe: Recipe | None = None,
     *,
+    corpus: Corpus | None = None,
     folder: Path,
     logger: Logger | Literal[False],
-) -> tuple[DictConfig, HeadChoice]:
-    """The configuration with the head that the dev split of ``data=`` chooses.
+) -> tuple[DictConfig, FrozenPLM | None, HeadChoice | None]:
+    """The configuration with a head chosen where it asks for one, the model, and the choice.
 
     A block that is given is kept, and a head of it chosen; the model's published block is no
-    such word, since ``pooling.head=auto`` asks for another head than the published one.
+    such word, since whoever asks for a choice asks for another head than the published one.
+
+    Args:
+        config: composed from `conf/evaluate.yaml` or `conf/train.yaml`.
+        recipe: has a head already, so that nothing is chosen.
+        corpus: lends the sentences of ``pooling.head=unsupervised``; else ``data=`` does.
+        folder: Lightning's.
+        logger: Lightning's.
 
     Raises:
-        UserError: another pooling than ditto, or no dev split.
+        UserError: another pooling than ditto, no dev split, or too few sentences.
     """
+    if recipe is not None or not wants_choice(config):
+        return config, None, None
+    way = config.pooling.head
     if config.pooling.name != "ditto":
-        raise UserError(f"pooling.head=auto is for pooling=ditto, not {config.pooling.name}.")
+        raise UserError(f"pooling.head={way} is for pooling=ditto, not {config.pooling.name}.")
+    plm = inputs.load_model(config)
+    length = inputs.max_length(config, instantiate(config.protocol, _convert_="all"), plm)
+    frame = Frame(config.pooling.template, config.pooling.full_stop)
+    tasks = instantiate(config.data, _convert_="all")
+    if way == AUTO:
+        judged, on = _dev_set(tasks), ""
+    else:
+        texts, on = unlabelled.sentences(tasks, corpus)
+        mean = SentenceEncoder(plm, LinearPooling(Uniform(), config.pooling.layers))
+        table = SentenceTable.build([unlabelled.as_task(texts)], framed(plm, length, frame))
+        vectors = encode_table(config, mean, table, folder)
+        judged = pseudo_gold(texts, vectors[table.scored[0].pairs[:, 0]])
     published = config.pooling.block == config.model.ditto.block
-    choice = select_head(
+    choice = best_head(
         config,
         plm,
         OmegaConf.to_container(config.pooling.layers),  # type: ignore[arg-type]
-        instantiate(config.data, _convert_="all"),
-        max_length,
-        block=None if published or config.pooling.block == AUTO else config.pooling.block,
-        frame=Frame(config.pooling.template, config.pooling.full_stop),
+        judged,
+        length,
+        block=None if published or config.pooling.block == way else config.pooling.block,
+        frame=frame,
         folder=folder,
         logger=logger,
     )
+    choice = replace(choice, unlabelled=on)
+    by = f"{CRITERION} on {on}, without labels" if on else f"the labels of {choice.dev_set}"
+    words = "pooling.head=%s: block %d, head %d, Spearman %.2f with %s."
+    log.info(words, way, choice.block, choice.head, choice.score, by)
     content: Any = OmegaConf.to_container(config, resolve=False)
     content["pooling"] |= {"block": choice.block, "head": choice.head}
-    return OmegaConf.create(content), choice
+    result: DictConfig = OmegaConf.create(content)
+    OmegaConf.set_struct(result, True)
+    return result, plm, choice
 
 
 def select_head(
@@ -109,13 +163,43 @@ def select_head(
     folder: Path,
     logger: Logger | Literal[False] = False,
 ) -> HeadChoice:
-    """The head with the highest Spearman on a dev split, all heads from one pass.
+    """`best_head` on the dev split of a single task that has one, or else on STS-B's.
+
+    Raises:
+        UserError: no dev split can be read, and as `best_head`.
+    """
+    return best_head(
+        config,
+        plm,
+        layers,
+        _dev_set(tasks),
+        max_length,
+        block=block,
+        frame=frame,
+        folder=folder,
+        logger=logger,
+    )
+
+
+def best_head(
+    config: DictConfig,
+    plm: FrozenPLM,
+    layers: Sequence[Layer],
+    judged: PairSet,
+    max_length: int,
+    *,
+    block: int | None = None,
+    frame: Frame | None = None,
+    folder: Path,
+    logger: Logger | Literal[False] = False,
+) -> HeadChoice:
+    """The head with the highest Spearman on some pairs, all heads from one pass.
 
     Args:
         config: with ``trainer`` and ``batch_tokens``.
         plm: the frozen model.
         layers: layers that are averaged.
-        tasks: one task's own dev split chooses; otherwise STS-B's.
+        judged: the pairs, of split ``dev``.
         max_length: tokens per text.
         block: choose among the heads of this block alone.
         frame: what is put around texts; None for nothing.
@@ -123,12 +207,12 @@ def select_head(
         logger: Lightning's.
 
     Raises:
-        UserError: no dev split can be read, or a layer or block that does not exist.
+        UserError: a layer or block that does not exist.
     """
     heads = None if block is None else [(block, head) for head in range(plm.heads)]
     grid = HeadGrid([layers], heads=heads)
-    dev = _dev_set(tasks)
-    table = SentenceTable.build([Task(dev.task, (dev,))], framed(plm, max_length, frame or Frame()))
+    cut = framed(plm, max_length, frame or Frame())
+    table = SentenceTable.build([Task(judged.task, (judged,))], cut)
     protocol = EvalProtocol("dev", "all", "task")
     grid.plan(plm, protocol, table)
     encoder = GridEncoder(plm, [grid])
@@ -139,7 +223,7 @@ def select_head(
         grid.finish()
     tables = grid.tables()
     best = next(row for row in tables["heads_best"] if row["choice"] == "selected")
-    return HeadChoice(best["block"], best["head"], best["dev_set"], best["dev"], tables)
+    return HeadChoice(best["block"], best["head"], best["dev_set"], best["dev"], tables=tables)
 
 
 def _dev_set(tasks: Sequence[Task]) -> PairSet:

@@ -132,7 +132,11 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
 
 
 def prepare(
-    config: DictConfig, choice: Choice, recipe: Recipe | None = None, select: Select = no_selection
+    config: DictConfig,
+    choice: Choice,
+    recipe: Recipe | None = None,
+    select: Select = no_selection,
+    plm: FrozenPLM | None = None,
 ) -> Inputs:
     """Load the model and data that ``config`` chooses, and check that all fits together.
 
@@ -141,12 +145,14 @@ def prepare(
         choice: of `choose`.
         recipe: has the word on model and length in place of ``config``.
         select: the sets on which an analysis of these tasks chooses between recipes.
+        plm: the model that ``config`` chooses, where it was loaded before.
 
     Raises:
         UserError: something cannot be loaded, or the parts do not go together.
     """
     tasks = instantiate(config.data, _convert_="all")
-    plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
+    if plm is None:
+        plm = load_model(config) if recipe is None else open_recipe_model(config, recipe)
     bound = bind(choice.pooling, plm, choice.frame)
     plm.check(bound.needs)
     length = max_length(config, choice.protocol, plm) if recipe is None else recipe.max_length

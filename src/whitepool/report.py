@@ -7,8 +7,8 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -58,6 +58,7 @@ class Run:
     recipe_fit: str | None = None  # what the map of a recipe was fitted on, if that was applied
     corpus_fit: Fit | None = None  # of whitening.fit_on=corpus
     token_corpus: dict[str, Any] | None = None  # what the head's token weights were counted on
+    chosen: Mapping[str, Any] = field(default_factory=dict)  # in place of an ``auto``, and by what
 
     @cached_property
     def headline(self) -> Row:
@@ -123,6 +124,7 @@ class Run:
                 },
             },
             **({"token_weights": self.token_corpus} if self.token_corpus else {}),
+            **({"chosen": dict(self.chosen)} if self.chosen else {}),
             **describe(self.table),
             "seconds": round(self.encode_seconds, 3),
             "sentences_per_second": None if self.speed is None else round(self.speed, 1),

@@ -24,7 +24,7 @@ from whitepool.export.layout import check_model
 from whitepool.export.writing import check_export
 from whitepool.figures import files
 from whitepool.fit import Fit, fit_moments, provenance_of
-from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
+from whitepool.head_choice import HeadChoice, find_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
@@ -45,6 +45,7 @@ from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.whitening import PostProcess
+from whitepool.whitening_choice import choose_whitening, is_auto, settled
 from whitepool.word_moments import check_words, of_words
 
 log = logging.getLogger(__name__)
@@ -76,19 +77,23 @@ def train(config: DictConfig) -> float:
         post = _post_process(config)
         corpus = load_corpus(config.corpus)
         protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
-        choice = plm = None
-        if wants_choice(config):
-            plm = _model(config, exported)
-            length = max_length(config, protocol, plm)
-            config, choice = with_chosen_head(config, plm, length, folder=folder, logger=logger)
+        config, plm, choice = find_head(config, corpus=corpus, folder=folder, logger=logger)
+        chosen = choice.provenance() if choice else {}
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
-        _check_sources(config, post, pooling, corpus, resumed)
-        frame = frame_of(config, pooling)
-        plm = plm or _model(config, exported)
+        _check_sources(config, post, pooling, corpus, resumed, choice)
+        frame, plm = frame_of(config, pooling), plm or load_model(config)
+        if exported is not None:
+            check_model(plm)
         length = max_length(config, protocol, plm)
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
         encoder = SentenceEncoder(plm, pooling)
+        if post is not None and is_auto(config):
+            found = choose_whitening(
+                config, encoder, post, None, length, frame=frame, folder=folder, corpus=corpus
+            )
+            config, post = settled(config, whiten=found.whiten), post if found.whiten else None
+            chosen |= found.provenance()
         spec, token_weights = describe(pooling)
         vectors = identity(plm, spec, token_weights, length, words=of_words(post)) | frame.plain()
 
@@ -117,7 +122,7 @@ def train(config: DictConfig) -> float:
             fit=fit.words if fit else "",
             provenance={
                 **provenance_of(fit.corpora if fit else [counted] if counted else []),
-                **({"head_chosen_on": choice.dev_set, "head_dev": choice.score} if choice else {}),
+                **chosen,
                 **({MADE: command} if (command := command_line()) else {}),
             },
             frame=frame,
@@ -145,14 +150,6 @@ def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:
     if config.export is None:
         return target, None
     return target, check_export(Path(config.export), overwrite=config.overwrite)
-
-
-def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
-    """The model, one that an export can hold if there is to be one."""
-    plm = load_model(config)
-    if exported is not None:
-        check_model(plm)
-    return plm
 
 
 def _begin(config: DictConfig) -> Path:
@@ -233,6 +230,7 @@ def _check_sources(
     pooling: Pooling,
     corpus: Corpus | None,
     resumed: Sequence[Path],
+    choice: HeadChoice | None,
 ) -> None:
     """See that there is something to fit, and something to fit it on."""
     check_words(post, pooling)
@@ -246,7 +244,8 @@ def _check_sources(
             f"pooling={config.pooling.name} has weights of its own for each corpus, so its moments "
             "do not add up: leave resume_from= out, and give all texts as one corpus."
         )
-    if post is None and (resumed or (corpus is not None and not is_estimated(pooling))):
+    used = is_estimated(pooling) or (choice is not None and choice.unlabelled)
+    if post is None and (resumed or (corpus is not None and not used)):
         what = "resume_from=" if resumed else f"corpus={config.corpus.name}"
         raise UserError(f"{what} is of no use with whitening=off: leave one of them out.")
 

@@ -106,8 +106,8 @@ class AttentionDiagonal:
         for name, value in (("block", self.block), ("head", self.head)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise UserError(
-                    f"pooling.{name} is {value!r}: give a whole number from 0, or let train.py "
-                    "choose with pooling.head=auto."
+                    f"pooling.{name} is {value!r}: give a whole number from 0, or choose "
+                    "with pooling.head=auto or unsupervised."
                 )
 
     @property
