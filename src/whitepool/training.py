@@ -15,7 +15,7 @@ from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool import fit_report, wandb_log, wandb_names
-from whitepool.corpus_pass import step_moments
+from whitepool.corpus_pass import fit_in_run, step_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoder import Encoder
@@ -23,6 +23,7 @@ from whitepool.errors import UserError
 from whitepool.export.writing import check_export
 from whitepool.figures import files
 from whitepool.fit import fit_moments, provenance_of
+from whitepool.flow.step import of_vectors
 from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
@@ -90,17 +91,27 @@ def train(config: DictConfig) -> float:
 
         fit = moments = None
         if post is not None:
-            moments, corpora = merged(resumed, vectors) if resumed else (None, [])
-            seconds = 0.0
+            flow = of_vectors(post)
+            moments, corpora = merged(resumed, vectors) if resumed and not flow else (None, [])
+            seconds, fitted = 0.0, None
             if corpus is not None:
                 new = step_moments(
                     config, encoder, post, corpus, length, folder=folder, logger=logger, frame=frame
                 )
                 moments = new.moments if moments is None else moments.merge(new.moments)
                 corpora, seconds = [*corpora, new.description], new.seconds
+                fitted = fit_in_run(
+                    config,
+                    post,
+                    new,
+                    folder=folder,
+                    logger=logger,
+                    checkpoint=folder / "flow.ckpt",
+                    resume=resumed[0] if resumed and flow else None,
+                )
             assert moments is not None
             warn_of_repeats(corpora)
-            fit = fit_moments(post, moments, corpora, seconds)
+            fit = fit_moments(post, moments, corpora, seconds, fitted)
             provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
             save_moments(folder / "moments.safetensors", moments, provenance)
         recipe = recipe_of(
@@ -109,7 +120,7 @@ def train(config: DictConfig) -> float:
             pooling,
             max_length=length,
             post=post,
-            affine=fit.affine if fit else None,
+            fitted=fit.fitted if fit else None,
             fit=fit.words if fit else "",
             provenance={
                 **provenance_of(fit.corpora if fit else [counted] if counted else []),
@@ -207,7 +218,12 @@ def _check_sources(
             f"whitening={config.whitening.name} has nothing to be fitted on: choose a corpus, as "
             "corpus=text corpus.path=FILE, or moments, as resume_from=FILE."
         )
-    if is_estimated(pooling) and resumed:
+    if of_vectors(post) and (corpus is None or len(resumed) > 1):
+        raise UserError(
+            "whitening=flow is trained on vectors, which are made anew: give one corpus, and as "
+            "resume_from= nothing or the flow.ckpt of a run that was broken off."
+        )
+    if is_estimated(pooling) and resumed and not of_vectors(post):
         raise UserError(
             f"pooling={config.pooling.name} has weights of its own for each corpus, so its moments "
             "do not add up: leave resume_from= out, and give all texts as one corpus."

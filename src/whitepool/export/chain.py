@@ -54,6 +54,8 @@ def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
     if tokenizer.pad_token is tokenizer.eos_token is tokenizer.unk_token is None:
         return "they need a padding token, and the tokenizer has none"
     reason = _of_head(recipe)
+    if reason is None and recipe.post is not None and recipe.post.kind == "flow":
+        return "they have no flow"
     if reason is None and recipe.affine is not None:
         error = float32_error(recipe.affine)
         if error > COARSEST:
