@@ -28,9 +28,9 @@ from whitepool.callbacks import WhiteningCallback
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.errors import UserError
 from whitepool.fetching import cache_root
+from whitepool.fitting import FitSets, fit_each
 from whitepool.flow.fit import fit_flow
 from whitepool.flow.step import Flow, of_vectors
-from whitepool.fitting import FitSets, fit_each
 from whitepool.inputs import Inputs
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
@@ -125,10 +125,6 @@ def encode(
     started = time.perf_counter()
     encoder = SentenceEncoder(plm, inputs.pooling)
     trainer.test(encoder, datamodule=data, verbose=False)
-    if not whitening:
-        maps = _fit_otherwise(config, inputs, encoder.vectors, logger=logger, folder=folder)
-    else:
-        maps = {**whitening.maps}
     seconds = time.perf_counter() - started
     if store and made_from:
         store.save(made_from, {"vectors": encoder.vectors})
@@ -136,6 +132,11 @@ def encode(
             counts = table.fit_sets(fit_on)
             of = identity.moments_from(encoder.vectors, counts, data.batches, device=device.type)
             store.save(of, pack(whitening.moments))
+    maps = (
+        {**whitening.maps}
+        if whitening
+        else _fit_otherwise(config, inputs, encoder.vectors, logger=logger, folder=folder)
+    )
     return Encoded(encoder.vectors, maps, seconds, str(device), reused=False, key=key)
 
 

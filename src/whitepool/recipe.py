@@ -3,8 +3,9 @@
     vector = post(pooling(model(tokens(template(prompt + text)))))
 
 A folder holds ``recipe.yaml``, a closed schema, and ``weights.safetensors`` where there are
-arrays (`mean`, `basis`, those of a flow, `token_weights`). Reading one never imports or instantiates a name found
-in it, follows no path but that of a local model, and opens no pickle. See docs/formats.md.
+arrays (`mean`, `basis`, those of a flow, `token_weights`). Reading one never imports or
+instantiates a name found in it, follows no path but that of a local model, and opens no pickle. See
+docs/formats.md.
 """
 
 from __future__ import annotations
@@ -200,10 +201,8 @@ class Recipe:
         if self.max_length < 1:
             raise UserError(f"max_length is {self.max_length}: give at least 1.")
         by_id = isinstance(self.pooling, Linear) and isinstance(self.pooling.tokens, ByTokenId)
-        wanted = [
-            *(array_names(self.post.depth) if self.post else []),
-            *(["token_weights"] * by_id),
-        ]
+        of_post = array_names(self.post.depth) if self.post else []
+        wanted = [*of_post, *(["token_weights"] if by_id else [])]
         if sorted(wanted) != sorted(self.arrays):
             raise UserError(
                 f"the recipe has the arrays {_list(self.arrays)} where its settings ask for "

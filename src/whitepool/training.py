@@ -22,8 +22,9 @@ from whitepool.encoder import Encoder
 from whitepool.errors import UserError
 from whitepool.export.writing import check_export
 from whitepool.figures import files
-from whitepool.fit import fit_moments, provenance_of
+from whitepool.fit import Fit, fit_moments, provenance_of
 from whitepool.flow.step import of_vectors
+from whitepool.framing import Frame
 from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
@@ -91,29 +92,9 @@ def train(config: DictConfig) -> float:
 
         fit = moments = None
         if post is not None:
-            flow = of_vectors(post)
-            moments, corpora = merged(resumed, vectors) if resumed and not flow else (None, [])
-            seconds, fitted = 0.0, None
-            if corpus is not None:
-                new = step_moments(
-                    config, encoder, post, corpus, length, folder=folder, logger=logger, frame=frame
-                )
-                moments = new.moments if moments is None else moments.merge(new.moments)
-                corpora, seconds = [*corpora, new.description], new.seconds
-                fitted = fit_in_run(
-                    config,
-                    post,
-                    new,
-                    folder=folder,
-                    logger=logger,
-                    checkpoint=folder / "flow.ckpt",
-                    resume=resumed[0] if resumed and flow else None,
-                )
-            assert moments is not None
-            warn_of_repeats(corpora)
-            fit = fit_moments(post, moments, corpora, seconds, fitted)
-            provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
-            save_moments(folder / "moments.safetensors", moments, provenance)
+            moments, fit = _fit(
+                config, encoder, post, corpus, resumed, vectors, length, folder, logger, frame
+            )
         recipe = recipe_of(
             config,
             plm,
@@ -143,6 +124,45 @@ def train(config: DictConfig) -> float:
     if fit is not None:
         return fit.spectrum.count
     return float(counted["texts"]) if counted is not None else 0.0
+
+
+def _fit(
+    config: DictConfig,
+    encoder: SentenceEncoder,
+    post: PostProcess,
+    corpus: Corpus | None,
+    resumed: Sequence[Path],
+    vectors: Mapping[str, Any],
+    length: int,
+    folder: Path,
+    logger: Logger | Literal[False],
+    frame: Frame,
+) -> tuple[Moments, Fit]:
+    """Fit on a corpus, on moments that are resumed from, or on both; and keep the moments."""
+    flow = of_vectors(post)
+    moments, corpora = merged(resumed, vectors) if resumed and not flow else (None, [])
+    seconds, fitted = 0.0, None
+    if corpus is not None:
+        new = step_moments(
+            config, encoder, post, corpus, length, folder=folder, logger=logger, frame=frame
+        )
+        moments = new.moments if moments is None else moments.merge(new.moments)
+        corpora, seconds = [*corpora, new.description], new.seconds
+        fitted = fit_in_run(
+            config,
+            post,
+            new,
+            folder=folder,
+            logger=logger,
+            checkpoint=folder / "flow.ckpt",
+            resume=resumed[0] if resumed and flow else None,
+        )
+    assert moments is not None
+    warn_of_repeats(corpora)
+    fit = fit_moments(post, moments, corpora, seconds, fitted)
+    provenance = {"vectors": dict(vectors), "corpora": corpora, "versions": versions()}
+    save_moments(folder / "moments.safetensors", moments, provenance)
+    return moments, fit
 
 
 def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:

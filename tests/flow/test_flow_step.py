@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 import torch
 from scipy import stats
+from test_network import trained
 
 from whitepool.errors import UserError
 from whitepool.flow.network import Network
 from whitepool.flow.step import Flow, FlowMap, array_names, from_arrays
 from whitepool.moments import Moments
 from whitepool.whitening import Whitening
-
-from test_network import trained
 
 STEP = Flow(depth=3, hidden=7)
 

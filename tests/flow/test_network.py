@@ -75,7 +75,8 @@ def test_the_density_is_one_over_the_plane() -> None:
     network = trained(1, 2)
     corners = network.inverse(4.5 * torch.randn(5000, 2, dtype=torch.float64).clamp(-1.2, 1.2))
     low, high = corners.amin(0) - 1, corners.amax(0) + 1
-    axes = [torch.linspace(float(a), float(b), 1500).double() for a, b in zip(low, high, strict=True)]
+    ends = zip(low.tolist(), high.tolist(), strict=True)
+    axes = [torch.linspace(a, b, 1500, dtype=torch.float64) for a, b in ends]
     cell = float((axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0]))
     total = network.log_density(torch.cartesian_prod(*axes)).exp().sum() * cell
     assert float(total) == pytest.approx(1, abs=1e-3)

@@ -55,7 +55,7 @@ def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
         return "they need a padding token, and the tokenizer has none"
     reason = _of_head(recipe)
     if reason is None and recipe.post is not None and recipe.post.kind == "flow":
-        return "they have no flow"
+        reason = "they have no flow"
     if reason is None and recipe.affine is not None:
         error = float32_error(recipe.affine)
         if error > COARSEST:
