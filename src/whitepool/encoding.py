@@ -19,7 +19,7 @@ import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
 from numpy.typing import NDArray
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.loggers import Logger
 
@@ -220,16 +220,30 @@ def unpack(arrays: Mapping[str, NDArray[np.float64]], device: torch.device) -> d
 
 
 def make_trainer(
-    config: DictConfig, logger: Logger | Literal[False], folder: Path, *callbacks: pl.Callback
+    config: DictConfig,
+    logger: Logger | Literal[False],
+    folder: Path,
+    *callbacks: pl.Callback,
+    epochs: int | None = None,
 ) -> pl.Trainer:
-    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off."""
+    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off.
+
+    For training ``epochs`` says for how many at most; without it nothing is trained.
+    """
     bar = [RichProgressBar(leave=False)] if config.trainer.enable_progress_bar else []
+    training = {
+        "max_epochs": epochs,
+        "num_sanity_val_steps": 0,
+        "log_every_n_steps": 1,
+        "enable_checkpointing": any(isinstance(c, Checkpoint) for c in callbacks),
+    }
     trainer: pl.Trainer = instantiate(
         config.trainer,
         precision="32-true",  # the model is loaded in its own precision, the rest is not cast
         logger=logger,
         callbacks=[*callbacks, *bar],
         default_root_dir=folder,
+        **(training if epochs else {}),
     )
     return trainer
 
@@ -241,12 +255,5 @@ def flow_trainer(
     callbacks: Sequence[pl.Callback],
     epochs: int,
 ) -> pl.Trainer:
-    """The trainer that ``trainer=`` chose, to train a flow for so many epochs at most."""
-    changes = {
-        "max_epochs": epochs,
-        "num_sanity_val_steps": 0,
-        "log_every_n_steps": 1,
-        "enable_checkpointing": any(isinstance(c, Checkpoint) for c in callbacks),
-    }
-    config = OmegaConf.merge(config, {"trainer": changes})
-    return make_trainer(config, logger, folder, *callbacks)
+    """`make_trainer` in the form that `whitepool.flow.fit.fit_flow` asks for."""
+    return make_trainer(config, logger, folder, *callbacks, epochs=epochs)

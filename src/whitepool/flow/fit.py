@@ -248,7 +248,7 @@ class Shuffled(Sampler[Tensor]):
 
     def __iter__(self) -> Iterator[Tensor]:
         draw = torch.Generator().manual_seed((self.seed + 1_000_003 * (self.epoch + 1)) % 2**63)
-        yield from torch.randperm(self.count, generator=draw).split(BATCH)
+        yield from torch.split(torch.randperm(self.count, generator=draw), BATCH)
 
     def __len__(self) -> int:
         return math.ceil(self.count / BATCH)
@@ -261,7 +261,7 @@ class InOrder(Shuffled):
         super().__init__(count, 0)
 
     def __iter__(self) -> Iterator[Tensor]:
-        yield from torch.arange(self.count).split(BATCH)
+        yield from torch.split(torch.arange(self.count), BATCH)
 
 
 def quiet_trainer(callbacks: Sequence[pl.Callback], epochs: int) -> pl.Trainer:

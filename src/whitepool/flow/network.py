@@ -37,27 +37,29 @@ class Step(nn.Module):
 
     def __init__(self, dim: int, hidden: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.half = dim // 2
+        self.known = dim // 2  # dimensions of the first half
         self.shift = nn.Parameter(torch.zeros(dim))
         self.log_scale = nn.Parameter(torch.zeros(dim))
         self.order: Tensor
         self.register_buffer("order", torch.randperm(dim, generator=generator))
-        first = torch.randn(hidden, self.half, generator=generator) / math.sqrt(self.half)
+        first = torch.randn(hidden, self.known, generator=generator) / math.sqrt(self.known)
         self.inner_weight = nn.Parameter(first)
         self.inner_bias = nn.Parameter(torch.zeros(hidden))
-        self.outer_weight = nn.Parameter(torch.zeros(2 * (dim - self.half), hidden))
-        self.outer_bias = nn.Parameter(torch.zeros(2 * (dim - self.half)))
+        self.outer_weight = nn.Parameter(torch.zeros(2 * (dim - self.known), hidden))
+        self.outer_bias = nn.Parameter(torch.zeros(2 * (dim - self.known)))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """x, (n, dim), to y, (n, dim), and the logarithm of the Jacobian's determinant, (n,)."""
-        a, b = ((x + self.shift) * self.log_scale.exp())[:, self.order].tensor_split([self.half], 1)
+        a, b = ((x + self.shift) * self.log_scale.exp())[:, self.order].tensor_split(
+            [self.known], 1
+        )
         log_scale, shift = self._coupling(a)
         y = torch.cat([a, b * log_scale.exp() + shift], 1)
         return y, self.log_scale.sum() + log_scale.sum(1)
 
     def inverse(self, y: Tensor) -> Tensor:
         """The x, (n, dim), whose y, (n, dim), this is."""
-        a, b = y.tensor_split([self.half], 1)
+        a, b = y.tensor_split([self.known], 1)
         log_scale, shift = self._coupling(a)
         x = torch.cat([a, (b - shift) * (-log_scale).exp()], 1)[:, self.order.argsort()]
         return x * (-self.log_scale).exp() - self.shift

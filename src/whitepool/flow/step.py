@@ -58,7 +58,8 @@ class FlowMap:
         """Map x, (dim,) or (n, dim); computed in float64, given in x's type."""
         start = self.start(x.double())
         z: Tensor = self.network(start.reshape(-1, self.directions))[0]
-        return z.reshape(start.shape).to(x.dtype)
+        result: Tensor = z.reshape(start.shape).to(x.dtype)
+        return result
 
     @torch.no_grad()
     def log_density(self, x: Tensor) -> Tensor:
