@@ -127,7 +127,7 @@ class Flow:
     hidden: int = 512
     epochs: int = 100
     patience: int = 5
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-4
     seed: int = 0
 
     def __post_init__(self) -> None:
