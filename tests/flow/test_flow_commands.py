@@ -21,11 +21,21 @@ __all__ = ["command", "evaluate", "files"]
 FLOW = ["whitening=flow", "whitening.depth=2", "whitening.hidden=16", "whitening.epochs=3"]
 
 
+@pytest.fixture
+def trained(command: Any, files: dict[str, str], tmp_path: Path) -> Path:
+    """The folder of a run, made once."""
+    made = tmp_path.parent / "trained-flow"
+    if not made.exists():
+        code, folder = command(*text(files["all"]), *FLOW, "logger=csv")
+        assert code == 0
+        shutil.copytree(folder, made)
+    return made
+
+
 def test_a_trained_recipe_is_what_the_api_trains(
-    command: Any, files: dict[str, str], tmp_path: Path
+    trained: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    code, folder = command(*text(files["all"]), *FLOW, "logger=csv")
-    assert code == 0
+    folder = trained
     recipe = Recipe.load(folder / "recipe")
     assert recipe.post is not None
     assert (recipe.post.kind, recipe.post.count, recipe.post.depth) == ("flow", 200, 2)
@@ -50,24 +60,22 @@ def test_a_trained_recipe_is_what_the_api_trains(
     assert theirs.dimension == recipe.post.rank
 
 
-def test_a_broken_run_goes_on_from_its_checkpoint(command: Any, files: dict[str, str]) -> None:
+def test_a_broken_run_goes_on_from_its_checkpoint(
+    command: Any, files: dict[str, str], trained: Path
+) -> None:
     code, short = command(*text(files["all"]), *FLOW[:-1], "whitening.epochs=1")
     assert code == 0
     kept = f"resume_from={short / 'flow.ckpt'}"
     code, resumed = command(*text(files["all"]), *FLOW, kept)
     assert code == 0
-    code, straight = command(*text(files["all"]), *FLOW)
-    assert code == 0
-    one, other = (Recipe.load(folder / "recipe").arrays for folder in (resumed, straight))
+    one, other = (Recipe.load(folder / "recipe").arrays for folder in (resumed, trained))
     assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in other)
 
 
 def test_what_a_flow_cannot_go_on_from(
-    command: Any, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+    command: Any, files: dict[str, str], trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, folder = command(*text(files["all"]))
-    assert code == 0
-    moments = f"resume_from={folder / 'moments.safetensors'}"
+    moments = f"resume_from={trained / 'moments.safetensors'}"
     code, _ = command(*text(files["all"]), *FLOW, moments)
     assert code == 1
     assert "moments.safetensors is no checkpoint of whitening=flow" in capsys.readouterr().err
@@ -79,12 +87,12 @@ def test_what_a_flow_cannot_go_on_from(
 def test_evaluate_trains_and_its_recipe_gives_the_scores_again(
     evaluate: Command, checkpoint: Any
 ) -> None:
-    trained, out, err = evaluate(f"model.path={checkpoint('bert')}", "model=local", *FLOW)
+    first, out, err = evaluate(f"model.path={checkpoint('bert')}", "model=local", *FLOW)
     assert "flow: fitted on" in out, err
-    assert not (trained / "whitening.safetensors").exists()
-    again, _, err = evaluate(f"recipe={trained}/recipe")
+    assert not (first / "whitening.safetensors").exists()
+    again, _, err = evaluate(f"recipe={first}/recipe")
     assert "flow from the recipe" in err
-    assert scores(again) == scores(trained)
+    assert scores(again) == scores(first)
     stages = {row["stage"]: row["value"] for row in scores(again) if row["metric"] == "spearman"}
     assert stages["raw"] != stages["post"]
 
@@ -100,13 +108,9 @@ def test_evaluate_trains_and_its_recipe_gives_the_scores_again(
     ],
 )
 def test_a_recipe_that_is_no_flow_is_refused(
-    command: Any, files: dict[str, str], tmp_path: Path, change: dict[str, Any], message: str
+    trained: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    if not (made := tmp_path.parent / "flow-recipe").exists():
-        code, folder = command(*text(files["all"]), *FLOW)
-        assert code == 0
-        shutil.copytree(folder / "recipe", made)
-    changed = shutil.copytree(made, tmp_path / "changed")
+    changed = shutil.copytree(trained / "recipe", tmp_path / "changed")
     content = yaml.safe_load((changed / "recipe.yaml").read_text(encoding="utf-8"))
     content["post"] = {k: v for k, v in {**content["post"], **change}.items() if v is not None}
     (changed / "recipe.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
@@ -114,12 +118,9 @@ def test_a_recipe_that_is_no_flow_is_refused(
         Recipe.load(changed)
 
 
-def test_an_export_takes_our_own_module(
-    command: Any, files: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_export_takes_our_own_module(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
-    code, _ = command(*text(files["all"]), *FLOW, f"export={tmp_path / 'export'}")
-    assert code == 0
+    whitepool.load(trained / "recipe", device="cpu").export(tmp_path / "export")
     assert "they have no flow" in (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
     texts = ["a dog runs", "the cat eats food"]
     theirs = whitepool.sentence_transformer(tmp_path / "export", device="cpu").encode(texts)
