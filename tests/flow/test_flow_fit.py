@@ -14,8 +14,9 @@ from scipy import stats
 from torch import Tensor
 
 from whitepool.errors import UserError
-from whitepool.flow.fit import Shuffled, fit_flow, quiet_trainer
+from whitepool.flow.fit import fit_flow, quiet_trainer
 from whitepool.flow.step import Flow, FlowMap
+from whitepool.flow.training import Shuffled
 
 STEP = Flow(depth=4, hidden=32, epochs=8, patience=8, learning_rate=5e-3)
 ONES = torch.ones
