@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -218,7 +217,7 @@ class Recipe:
                     f"the array mean has {dim} numbers and post {self.post.directions} directions, "
                     f"but the array basis has the shape {shape}."
                 )
-        _ = self.fitted  # a flow checks its arrays when it is built
+        _ = self.fitted  # building a flow checks its arrays
         from whitepool.framing import Frame, check_frame  # which knows of recipes
 
         check_frame(self.head, Frame(self.template, self.full_stop))
@@ -231,7 +230,7 @@ class Recipe:
         mean, basis = self.arrays["mean"], self.arrays["basis"]
         return Affine(mean, basis, self.post.count, self.post.rank)
 
-    @cached_property
+    @property
     def fitted(self) -> Map | None:
         """The fitted map, None without post-processing.
 
