@@ -66,7 +66,8 @@ class FlowMap:
         """log p(x) in nats, (n,), float64, of x, (n, dim), in the span of the fitted vectors."""
         # The columns of B are orthogonal, so that the product of their lengths is its volume.
         stretch = self.start.basis.norm(dim=0).log().sum()
-        return self.network.log_density(self.start(x.double())) + stretch
+        result: Tensor = self.network.log_density(self.start(x.double())) + stretch
+        return result
 
     def arrays(self) -> dict[str, Tensor]:
         """What a recipe keeps, float64, by name."""
