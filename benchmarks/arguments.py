@@ -99,6 +99,10 @@ def _add_of_recipes(commands: Any, common: argparse.ArgumentParser) -> None:
         "methods", parents=[common], help="scores of every head by every map, and what papers claim"
     )
     command.add_argument("--models", type=_list, help="default all_minilm,all_mpnet,gemma")
+    command.add_argument("--heads", type=_list, help="measured now; all by default")
+    command.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep cosines there, and go on with them"
+    )
     command.add_argument("--output", type=Path, metavar="FILE", help="write the tables in Markdown")
     command.add_argument(
         "--bootstrap", type=_positive, default=1000, help="resamples (default 1000)"

@@ -7,16 +7,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, models, sentences, show
+from benchmarks import kept_cosines, machine, models, sentences, show
 from benchmarks.claims import shown, verdicts
-from benchmarks.methods import MAPS, RAW, Head, heads_of, predictions, scorer
+from benchmarks.methods import (
+    MAPS,
+    RAW,
+    Head,
+    Predictions,
+    groups_of,
+    heads_of,
+    names_of,
+    predictions,
+    scorer,
+)
 from whitepool.data.pairs import Task
+from whitepool.data.table import SentenceTable
+from whitepool.errors import UserError
 from whitepool.framing import Frame
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import bind
 from whitepool.pooling.named import named
 
-WORDS_ONLY = ("all_minilm",)
 IMPACT = ("impact", "first_last_0", "avg")
 HEAD = """# Every head by every map
 
@@ -69,32 +80,68 @@ def run(args: Arguments, work: Path) -> dict[str, Any]:
 
 
 def of_model(plm: FrozenPLM, task: Task, args: Arguments, samples: int) -> dict[str, Any]:
-    """Scores of all heads and maps, the claims, and impact on a few pairs."""
-    heads = heads_of(plm, task, words_only=plm.name in WORDS_ONLY, ditto=not args.quick)
-    cosines, table = predictions(plm, heads, [task], args.batch_tokens)
+    """Scores of all heads and maps, the claims, and impact on a few pairs.
+
+    Raises:
+        UserError: ``--heads`` names one that does not suit the model.
+    """
+    table = SentenceTable.build([task], plm.tokenize)
+    names = names_of(plm)
+    if args.quick:
+        names.remove("ditto")
+    if unknown := set(args.heads or ()) - set(names):
+        raise UserError(
+            f"--heads has {', '.join(sorted(unknown))}, which {plm.name} has not: choose of "
+            f"{', '.join(names)}."
+        )
+    folder = args.keep / Path(plm.name).name if args.keep else None
+    pairs = [len(s.gold) for s in table.scored]
+    cosines: Predictions = kept_cosines.load(folder, names, pairs) if folder else {}
+    wanted = [n for n in names if (n, RAW) not in cosines and n in (args.heads or names)]
+    cosines |= _measure(plm, heads_of(plm, task, wanted), task, args, folder)
     score = scorer(task, table, samples)
     rows = []
-    for head in heads:
-        cells = {"head": head}
-        for step in (RAW, *MAPS):
-            values = cosines.get((head, step))
-            cells[step] = shown(score(values)) if values else ""
-        rows.append(cells)
+    for head in names:
+        if (head, RAW) in cosines:
+            values = {step: cosines.get((head, step)) for step in (RAW, *MAPS)}
+            cells = {step: shown(score(x)) if x else "" for step, x in values.items()}
+            rows.append({"head": head, **cells})
     result = {"scores": rows, "claims": verdicts(cosines, score), "impact": []}
-    if args.impact_pairs and plm.name not in WORDS_ONLY and plm.tokenizer.mask_token:
-        result["impact"] = _impact(plm, task, args)
+    if args.impact_pairs and plm.tokenizer.mask_token:
+        result["impact"] = _impact(plm, task, args, folder)
     return result
 
 
-def _impact(plm: FrozenPLM, task: Task, args: Arguments) -> list[dict[str, str]]:
+def _measure(
+    plm: FrozenPLM, heads: Mapping[str, Head], task: Task, args: Arguments, folder: Path | None
+) -> Predictions:
+    """Cosines of heads, kept in ``folder`` after each pass."""
+    result: Predictions = {}
+    for group in groups_of(heads):
+        found = predictions(plm, group, [task], args.batch_tokens)
+        if folder:
+            for head in group:
+                kept_cosines.save(folder, head, found)
+        result |= found
+    return result
+
+
+def _impact(
+    plm: FrozenPLM, task: Task, args: Arguments, folder: Path | None
+) -> list[dict[str, str]]:
     """Raw scores of `pooling=impact` on some pairs, beside means on the same."""
     some = sentences.some_pairs([task], args.impact_pairs)
-    heads = {name: Head(bind(named(name), plm, Frame()), Frame()) for name in IMPACT}
-    cosines, table = predictions(plm, heads, [some], args.batch_tokens)
+    table = SentenceTable.build([some], plm.tokenize)
+    folder = folder / f"impact-{args.impact_pairs}" if folder else None
+    pairs = [len(s.gold) for s in table.scored]
+    cosines: Predictions = kept_cosines.load(folder, IMPACT, pairs) if folder else {}
+    wanted = [name for name in IMPACT if (name, RAW) not in cosines]
+    heads = {name: Head(bind(named(name), plm, Frame()), Frame()) for name in wanted}
+    cosines |= _measure(plm, heads, some, args, folder)
     score = scorer(some, table, 1000)
     return [
         {"head": f"{name}, {args.impact_pairs} pairs", RAW: shown(score(cosines[name, RAW]))}
-        for name in heads
+        for name in IMPACT
     ]
 
 

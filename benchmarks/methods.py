@@ -106,34 +106,39 @@ class Head:
     frame: Frame
 
 
-def heads_of(plm: FrozenPLM, task: Task, *, words_only: bool, ditto: bool) -> dict[str, Head]:
-    """The heads that suit a model, by name.
+def names_of(plm: FrozenPLM) -> list[str]:
+    """The heads that suit a model, in the order of the table; one with a mask token is masked."""
+    masked = plm.tokenizer.mask_token is not None
+    return [*(MASKED if masked else DECODER), "ditto", *COUNTED, *WORDS]
+
+
+def heads_of(plm: FrozenPLM, task: Task, names: Sequence[str]) -> dict[str, Head]:
+    """Heads by name, those left out that the model is too small for or that cannot be counted.
 
     Args:
-        plm: the model; one with a mask token counts as masked.
-        task: its train split, if it has one, is what tokens are counted on.
-        words_only: the heads on word vectors alone.
-        ditto: choose Ditto's head on the STS benchmark's dev split.
+        plm: the model.
+        task: its train split, if it has one, is what tokens are counted on. Ditto's head is chosen
+            on the dev split of the STS benchmark.
+        names: of `names_of`.
     """
-    masked = plm.tokenizer.mask_token is not None
-    names = () if words_only else MASKED if masked else DECODER
-    found = {name: Head(named(name), frame_of(name)) for name in names}
-    if ditto and not words_only:
-        block, head = _ditto(plm, task)
-        found["ditto"] = Head(named("ditto", block=block, head=head), Frame())
-    counted = WORDS if words_only else COUNTED | WORDS
+    found: dict[str, Head] = {}
     corpus = _corpus(task)
-    for name, pooling in counted.items():
-        frame = FRAMES.get(name, Frame())
-        try:
-            weighed, _ = with_corpus(pooling, corpus, plm, plm.max_length, 8192, frame)
-        except UserError as error:
-            show.say(f"{name} is left out: {error}")
+    for name in names:
+        if name == "ditto":
+            block, head = _ditto(plm, task)
+            found[name] = Head(named(name, block=block, head=head), Frame())
+        elif name == "sbert_wk" and plm.depth < SbertWk().start + 2:
+            show.say(f"{name} is left out: it needs 3 layers from 4 on, and there are {plm.depth}")
+        elif pooling := (COUNTED | WORDS).get(name):
+            frame = FRAMES.get(name, Frame())
+            try:
+                weighed, _ = with_corpus(pooling, corpus, plm, plm.max_length, 8192, frame)
+            except UserError as error:
+                show.say(f"{name} is left out: {error}")
+            else:
+                found[name] = Head(weighed, frame)
         else:
-            found[name] = Head(weighed, frame)
-    if not words_only and plm.depth < SbertWk().start + 2:
-        show.say(f"sbert_wk is left out: it needs 3 layers from 4 on, and there are {plm.depth}")
-        del found["sbert_wk"]
+            found[name] = Head(named(name), frame_of(name))
     return {name: replace(h, pooling=bind(h.pooling, plm, h.frame)) for name, h in found.items()}
 
 
@@ -156,33 +161,36 @@ def _corpus(task: Task) -> Corpus:
     return Corpus(task.name, (Source(task.name, read),))
 
 
-def predictions(
-    plm: FrozenPLM, heads: Mapping[str, Head], tasks: Sequence[Task], batch_tokens: int
-) -> tuple[Predictions, SentenceTable]:
-    """Cosines of the pairs of each scored set, by head and map; and a table of the sentences."""
-    result: Predictions = {}
-    groups: dict[tuple[Frame, bool], dict[str, Pooling]] = {}
+def groups_of(heads: Mapping[str, Head]) -> list[dict[str, Head]]:
+    """Heads that put the same around a text, whose vectors come from one pass."""
+    groups: dict[tuple[Frame, bool], dict[str, Head]] = {}
     for name, head in heads.items():
-        key = head.frame, is_apart(head.pooling)
-        groups.setdefault(key, {})[name] = head.pooling
-    table: SentenceTable | None = None
-    for (frame, apart), poolings in groups.items():
-        tokenize = framed(plm, plm.max_length, frame, apart=apart)
-        table = SentenceTable.build(tasks, tokenize)
-        started = time.perf_counter()
-        vectors = _encode(plm, table, poolings, batch_tokens)
-        seconds = time.perf_counter() - started
-        for name, pooling in poolings.items():
-            result[name, RAW] = cosines(table, vectors[name], None, PROTOCOL)[RAW]
-            for step, post in MAPS.items():
-                if values := _mapped(plm, table, pooling, vectors[name], post):
-                    result[name, step] = values
-        score = scorer(tasks[0], table, 0)
-        raw = ", ".join(f"{name} {score(result[name, RAW]).value:.1f}" for name in poolings)
-        tokens = sum(map(len, table.ids))
-        show.say(f"{len(table):,} sentences, {tokens:,} tokens, {seconds:.0f} s; raw: {raw}")
-    assert table is not None
-    return result, table
+        groups.setdefault((head.frame, is_apart(head.pooling)), {})[name] = head
+    return list(groups.values())
+
+
+def predictions(
+    plm: FrozenPLM, group: Mapping[str, Head], tasks: Sequence[Task], batch_tokens: int
+) -> Predictions:
+    """Cosines of the pairs of each scored set, by head and map, for one of `groups_of`."""
+    result: Predictions = {}
+    first = next(iter(group.values()))
+    tokenize = framed(plm, plm.max_length, first.frame, apart=is_apart(first.pooling))
+    table = SentenceTable.build(tasks, tokenize)
+    poolings = {name: head.pooling for name, head in group.items()}
+    started = time.perf_counter()
+    vectors = _encode(plm, table, poolings, batch_tokens)
+    seconds = time.perf_counter() - started
+    for name, pooling in poolings.items():
+        result[name, RAW] = cosines(table, vectors[name], None, PROTOCOL)[RAW]
+        for step, post in MAPS.items():
+            if values := _mapped(plm, table, pooling, vectors[name], post):
+                result[name, step] = values
+    score = scorer(tasks[0], table, 0)
+    raw = ", ".join(f"{name} {score(result[name, RAW]).value:.1f}" for name in poolings)
+    tokens = sum(map(len, table.ids))
+    show.say(f"{len(table):,} sentences, {tokens:,} tokens, {seconds:.0f} s; raw: {raw}")
+    return result
 
 
 def _encode(

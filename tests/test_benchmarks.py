@@ -290,3 +290,31 @@ def test_methods_are_scored_as_the_api_encodes_them(
     assert float(claim["difference"].split()[0]) == pytest.approx(values[0] - values[1], abs=0.11)
     assert f"| avg | {scores['avg']['raw']} |" in page.read_text(encoding="utf-8")
     assert "usif is left out: 0% of" in capsys.readouterr().out
+
+
+def test_methods_in_pieces_are_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is kept is not measured again, and stands where it would have stood."""
+    from benchmarks import method_tables
+
+    pieces = ["methods", "--keep", str(tmp_path / "kept")]
+    first = quick(tmp_path, *pieces, "--heads", "static_words,avg")["tiny"]["scores"]
+    assert [row["head"] for row in first] == ["avg", "static_words"]
+    both = quick(tmp_path, *pieces, "--heads", "last_token,avg")["tiny"]
+    assert [row["head"] for row in both["scores"]] == ["last_token", "avg", "static_words"]
+    assert both["scores"][1:] == first
+    assert any("static_words + zipfian" in row["recipes"] for row in both["claims"])
+    monkeypatch.setattr(method_tables, "predictions", None)  # nothing is left to measure
+    assert quick(tmp_path, *pieces, "--heads", "avg")["tiny"] == both
+
+    capsys.readouterr()
+    assert main([*pieces, "--quick", "--heads", "cls"]) == 1
+    assert "--heads has cls, which tiny has not: choose of last_token" in capsys.readouterr().err
+    (kept,) = (tmp_path / "kept" / "tiny").glob("avg*")
+    assert kept.name == "avg.safetensors"
+    from safetensors.numpy import save_file
+
+    save_file({"raw/0": np.zeros(3)}, kept)
+    assert main([*pieces, "--quick", "--heads", "avg"]) == 1
+    assert "has cosines of 3 pairs and the data have 60" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +18,17 @@ from torch import Tensor
 
 from whitepool.data.corpus import Corpus, Text
 from whitepool.data.streaming import CorpusStream, WeightedBatch
-from whitepool.encoding import make_trainer
+from whitepool.encoding import flow_trainer, make_trainer
 from whitepool.errors import UserError
 from whitepool.fit import Fit, fit_moments
+from whitepool.flow.fit import fit_flow
+from whitepool.flow.step import Flow, of_vectors
 from whitepool.framing import Frame, is_apart
 from whitepool.longtext import framed
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.token_counts import count_tokens
-from whitepool.whitening import PostProcess
+from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import of_words, word_moments
 
 log = logging.getLogger(__name__)
@@ -36,19 +39,22 @@ class CorpusMoments(pl.Callback):
 
     Args:
         chunk: vectors gathered before the moments are updated, which costs O(dim^2) a time.
+        keep: keep the vectors too.
 
     Attributes:
         moments: after the pass; None where no text came.
+        vectors: the vectors that were kept and their weights, (n, dim) and (n,), in parts.
     """
 
-    def __init__(self, chunk: int = 2048) -> None:
-        self.chunk = chunk
+    def __init__(self, chunk: int = 2048, *, keep: bool = False) -> None:
+        self.chunk, self.keep = chunk, keep
         self.moments: Moments | None = None
+        self.vectors: list[tuple[Tensor, Tensor]] = []
         self._waiting: list[tuple[Tensor, Tensor, tuple[Text, ...]]] = []
 
     def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Forget what an earlier pass left."""
-        self.moments, self._waiting = None, []
+        self.moments, self.vectors, self._waiting = None, [], []
 
     def on_predict_batch_end(
         self,
@@ -87,6 +93,8 @@ class CorpusMoments(pl.Callback):
         if self.moments is None:
             self.moments = Moments(x.shape[1], x.device)
         self.moments.update(x, weight)
+        if self.keep:
+            self.vectors.append((x.float().cpu(), weight.cpu()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +106,16 @@ class Pass:
         description: what was read, see `Reading.describe`, and how many texts were cut.
         seconds: how long it took.
         device: where the model ran.
+        vectors: (n, dim) float32, where they were asked for.
+        weight: how often each of them counts, (n,).
     """
 
     moments: Moments
     description: dict[str, Any]
     seconds: float
     device: str
+    vectors: Tensor | None = None
+    weight: Tensor | None = None
 
 
 def corpus_moments(
@@ -115,6 +127,7 @@ def corpus_moments(
     folder: Path,
     logger: Logger | Literal[False] = False,
     frame: Frame | None = None,
+    keep: bool = False,
 ) -> Pass:
     """Encode a corpus and keep nothing but the moments.
 
@@ -126,6 +139,7 @@ def corpus_moments(
         folder: Lightning's.
         logger: Lightning's.
         frame: what is put around texts; None for nothing.
+        keep: keep the vectors too, so that memory grows with the corpus.
 
     Raises:
         UserError: a fault in the corpus, no text in it, a vector that is not finite.
@@ -137,7 +151,7 @@ def corpus_moments(
         batch_tokens=config.batch_tokens,
         window=config.window,
     )
-    callback = CorpusMoments()
+    callback = CorpusMoments(keep=keep)
     trainer = make_trainer(config, logger, folder, callback)
     started = time.perf_counter()
     try:
@@ -152,7 +166,10 @@ def corpus_moments(
     description = {**stream.reading.describe(), "truncated": stream.truncated}
     announce(description, max_length, seconds)
     moments = Moments(callback.moments.dim).merge(callback.moments)  # brings it to the CPU
-    return Pass(moments, description, seconds, str(encoder.device))
+    if not keep:
+        return Pass(moments, description, seconds, str(encoder.device))
+    vectors, weight = (torch.cat(parts) for parts in zip(*callback.vectors, strict=True))
+    return Pass(moments, description, seconds, str(encoder.device), vectors, weight)
 
 
 def step_moments(
@@ -166,13 +183,21 @@ def step_moments(
     logger: Logger | Literal[False] = False,
     frame: Frame | None = None,
 ) -> Pass:
-    """The moments of a corpus that ``post`` is fitted on: of its vectors, or of its words.
+    """The moments of a corpus that ``post`` is fitted on, of its vectors or words; for a flow the
+    vectors too.
 
     The other arguments and the errors are those of `corpus_moments`.
     """
     if not of_words(post):
         return corpus_moments(
-            config, encoder, corpus, max_length, folder=folder, logger=logger, frame=frame
+            config,
+            encoder,
+            corpus,
+            max_length,
+            folder=folder,
+            logger=logger,
+            frame=frame,
+            keep=of_vectors(post),
         )
     started = time.perf_counter()
     counts, description = count_tokens(corpus, encoder.plm, max_length, config.window, frame)
@@ -215,4 +240,41 @@ def fit_on_corpus(
     new = step_moments(
         config, encoder, post, corpus, max_length, folder=folder, logger=logger, frame=frame
     )
-    return fit_moments(post, new.moments, [new.description], new.seconds)
+    fitted = fit_in_run(config, post, new, folder=folder, logger=logger)
+    return fit_moments(post, new.moments, [new.description], new.seconds, fitted)
+
+
+def fit_in_run(
+    config: DictConfig,
+    post: PostProcess,
+    new: Pass,
+    *,
+    folder: Path,
+    logger: Logger | Literal[False],
+    checkpoint: Path | None = None,
+    resume: Path | None = None,
+) -> Map | None:
+    """A flow trained on the vectors of a pass; None for a step that moments are enough for.
+
+    Args:
+        config: with ``trainer``.
+        post: what is fitted.
+        new: the pass.
+        folder: Lightning's.
+        logger: Lightning's.
+        checkpoint: see `whitepool.flow.fit.fit_flow`, as ``resume``.
+        resume: a checkpoint to go on from.
+    """
+    if not isinstance(post, Flow):
+        return None
+    assert new.vectors is not None
+    assert new.weight is not None
+    return fit_flow(
+        post,
+        new.vectors,
+        new.weight,
+        name="corpus",
+        trainer=partial(flow_trainer, config, logger, folder),
+        checkpoint=checkpoint,
+        resume=resume,
+    )

@@ -9,17 +9,18 @@ from pathlib import Path
 import torch
 
 from whitepool.errors import UserError
+from whitepool.flow.step import Flow
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.spec import describe
 from whitepool.progress import progress_bar
 from whitepool.recipe import SLOT, LongText, ModelSpec, PostSpec, Prompts, Recipe, Scalar
 from whitepool.recipe_model import describe_post, open_model
-from whitepool.streams import moments_of, moments_of_words
+from whitepool.streams import moments_of, moments_of_words, vectors_of
 from whitepool.text_encoder import Floats, TextEncoder
 from whitepool.texts import prompt_of
 from whitepool.vectors import PooledTexts
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import check_words, of_words
 
 
@@ -63,7 +64,7 @@ class Encoder(TextEncoder):
         *,
         model: ModelSpec,
         post: PostProcess | None = None,
-        fitted: tuple[PostSpec, Affine] | None = None,
+        fitted: tuple[PostSpec, Map] | None = None,
         max_length: int | None = None,
         prompts: Prompts | None = None,
         template: str = SLOT,
@@ -100,14 +101,13 @@ class Encoder(TextEncoder):
         """
         if plm is None:
             plm = open_model(recipe.model, max_length=recipe.max_length, dtype=dtype).to(device)
-        affine = recipe.affine
-        fitted = None if recipe.post is None or affine is None else (recipe.post, affine)
+        fitted = recipe.fitted
         return cls(
             plm,
             recipe.head,
             model=recipe.model,
             post=recipe.post.build() if recipe.post else None,
-            fitted=fitted,
+            fitted=None if recipe.post is None or fitted is None else (recipe.post, fitted),
             max_length=recipe.max_length,
             prompts=recipe.prompts,
             template=recipe.template,
@@ -169,8 +169,8 @@ class Encoder(TextEncoder):
     ) -> Encoder:
         """Fit the map on sentences, each counted as often as it occurs, and return the encoder.
 
-        Blank sentences do not count. The vectors are not kept: memory grows with the sentences
-        of a list, and not at all with those of an iterator.
+        Blank sentences do not count. The vectors are not kept, but for a flow: memory grows with
+        the sentences of a list, and not at all with those of an iterator.
 
         Args:
             sentences: at least 2 that differ; far more than dimensions, for a map that serves
@@ -195,6 +195,17 @@ class Encoder(TextEncoder):
         prompt = prompt_of(asdict(self.prompts), None, prompt_name)
         total = len(sentences) if isinstance(sentences, Sequence) else None
         with progress_bar(progress, total) as bar:
+            if isinstance(self._post, Flow):
+                from whitepool.flow.fit import fit_flow  # needs Lightning
+
+                vectors, weight = vectors_of(
+                    self.pooled,
+                    sentences,
+                    prompt=prompt,
+                    batch_tokens=batch_tokens,
+                    done=bar.advance,
+                )
+                return self._keep(fit_flow(self._post, vectors, weight), description)
             if of_words(self._post):
                 moments = moments_of_words(self.pooled, sentences, prompt=prompt, done=bar.advance)
             else:
@@ -210,9 +221,12 @@ class Encoder(TextEncoder):
                 f"{moments.count:.0f} sentences with text were given to fit: give at least 2, and "
                 "far more than dimensions."
             )
-        affine = self._post.fit(moments)
-        words = description or f"{moments.count:,.0f} sentences given to Encoder.fit"
-        self._fitted = describe_post(self._post, affine, words), affine
+        return self._keep(self._post.fit(moments), description)
+
+    def _keep(self, fitted: Map, description: str | None) -> Encoder:
+        assert self._post is not None
+        words = description or f"{fitted.count:,.0f} sentences given to Encoder.fit"
+        self._fitted = describe_post(self._post, fitted, words), fitted
         self._provenance = {}
         return self
 
@@ -227,9 +241,9 @@ class Encoder(TextEncoder):
         """
         from whitepool.report import versions
 
-        affine = self._affine()
+        fitted = self._map()
         pooling, token_weights = describe(self.pooled.pooling)
-        arrays = {} if affine is None else {"mean": affine.mean, "basis": affine.basis}
+        arrays = {} if fitted is None else fitted.arrays()
         if token_weights is not None:
             arrays["token_weights"] = token_weights
         return Recipe(

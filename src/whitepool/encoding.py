@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ import torch
 from hydra.utils import instantiate
 from numpy.typing import NDArray
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import RichProgressBar
+from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.loggers import Logger
 
 from whitepool import identity, reuse
@@ -29,11 +30,13 @@ from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.fetching import cache_root
 from whitepool.fitting import FitSets, fit_each
+from whitepool.flow.fit import fit_flow
+from whitepool.flow.step import Flow, of_vectors
 from whitepool.inputs import Inputs
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.size import parse_size
-from whitepool.whitening import Affine
+from whitepool.whitening import Map
 from whitepool.word_moments import moments_of_fit_sets, of_words
 
 log = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ class Encoded:
     """
 
     vectors: NDArray[np.float32]
-    maps: dict[str, Affine] | None
+    maps: dict[str, Map] | None
     seconds: float
     device: str
     reused: bool = False
@@ -88,8 +91,8 @@ def encode(
     """
     table, plm, post, fit_on = inputs.table, inputs.plm, inputs.post, inputs.protocol.fit_on
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-    words = of_words(post)  # which need no pass
-    whitening = WhiteningCallback(post, fit_on) if post and not words else None
+    by_moments = post is not None and not of_words(post) and not of_vectors(post)
+    whitening = WhiteningCallback(post, fit_on) if post and by_moments else None
     trainer = make_trainer(config, logger, folder, *([whitening] if whitening else []))
     device = trainer.strategy.root_device
     if store and (why := identity.why_unknown(plm, inputs.head)):
@@ -112,8 +115,11 @@ def encode(
         log.info(
             "vectors of %s sentences reused from %.12s: not encoded again", f"{len(table):,}", key
         )
-        maps = _fit(inputs, data, vectors, store, device) if post and not words else None
-        maps = _fit_words(inputs) if words else maps
+        maps = (
+            _fit(inputs, data, vectors, store, device)
+            if by_moments
+            else _fit_otherwise(config, inputs, vectors, logger=logger, folder=folder)
+        )
         seconds = time.perf_counter() - started
         return Encoded(vectors, maps, seconds, str(device), reused=True, key=key)
 
@@ -127,8 +133,11 @@ def encode(
             counts = table.fit_sets(fit_on)
             of = identity.moments_from(encoder.vectors, counts, data.batches, device=device.type)
             store.save(of, pack(whitening.moments))
-    maps = whitening.maps if whitening else None
-    maps = _fit_words(inputs) if words else maps
+    maps = (
+        {**whitening.maps}
+        if whitening
+        else _fit_otherwise(config, inputs, encoder.vectors, logger=logger, folder=folder)
+    )
     return Encoded(encoder.vectors, maps, seconds, str(device), reused=False, key=key)
 
 
@@ -152,7 +161,7 @@ def _fit(
     vectors: NDArray[np.float32],
     store: reuse.Store,
     device: torch.device,
-) -> dict[str, Affine]:
+) -> dict[str, Map]:
     """Maps fitted on vectors that were kept: from their moments, or from the batches once more."""
     assert inputs.post is not None
     counts = inputs.table.fit_sets(inputs.protocol.fit_on)
@@ -165,14 +174,41 @@ def _fit(
             fit_sets.update(torch.tensor(rows), torch.from_numpy(vectors[rows]).to(device))
         moments = fit_sets.finish()
         store.save(made_from, pack(moments))
-    return fit_each(inputs.post, moments, counts)
+    return {**fit_each(inputs.post, moments, counts)}
 
 
-def _fit_words(inputs: Inputs) -> dict[str, Affine]:
+def _fit_otherwise(
+    config: DictConfig,
+    inputs: Inputs,
+    vectors: NDArray[np.float32],
+    *,
+    logger: Logger | Literal[False],
+    folder: Path,
+) -> dict[str, Map] | None:
+    """Maps fitted on words or, a flow, on the vectors themselves; None without a step."""
+    if inputs.post is None:
+        return None
+    if not isinstance(inputs.post, Flow):
+        return _fit_words(inputs)
+    maps: dict[str, Map] = {}
+    for name, counts in inputs.table.fit_sets(inputs.protocol.fit_on).items():
+        rows = np.flatnonzero((counts > 0) & ~inputs.table.is_blank)
+        maps[name] = fit_flow(
+            inputs.post,
+            torch.from_numpy(vectors[rows]),
+            torch.from_numpy(counts[rows]),
+            name=name,
+            trainer=partial(flow_trainer, config, logger, folder),
+        )
+    return maps
+
+
+def _fit_words(inputs: Inputs) -> dict[str, Map]:
     """Maps fitted on the words of each fit set."""
     assert inputs.post is not None
     counts = inputs.table.fit_sets(inputs.protocol.fit_on)
-    return fit_each(inputs.post, moments_of_fit_sets(inputs.plm, inputs.table.ids, counts), counts)
+    moments = moments_of_fit_sets(inputs.plm, inputs.table.ids, counts)
+    return {**fit_each(inputs.post, moments, counts)}
 
 
 def pack(moments: Mapping[str, Moments]) -> dict[str, NDArray[np.float64]]:
@@ -199,15 +235,40 @@ def unpack(arrays: Mapping[str, NDArray[np.float64]], device: torch.device) -> d
 
 
 def make_trainer(
-    config: DictConfig, logger: Logger | Literal[False], folder: Path, *callbacks: pl.Callback
+    config: DictConfig,
+    logger: Logger | Literal[False],
+    folder: Path,
+    *callbacks: pl.Callback,
+    epochs: int | None = None,
 ) -> pl.Trainer:
-    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off."""
+    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off.
+
+    For training ``epochs`` says for how many at most; without it nothing is trained.
+    """
     bar = [RichProgressBar(leave=False)] if config.trainer.enable_progress_bar else []
+    training = {
+        "max_epochs": epochs,
+        "num_sanity_val_steps": 0,
+        "log_every_n_steps": 1,
+        "enable_checkpointing": any(isinstance(c, Checkpoint) for c in callbacks),
+    }
     trainer: pl.Trainer = instantiate(
         config.trainer,
         precision="32-true",  # the model is loaded in its own precision, the rest is not cast
         logger=logger,
         callbacks=[*callbacks, *bar],
         default_root_dir=folder,
+        **(training if epochs else {}),
     )
     return trainer
+
+
+def flow_trainer(
+    config: DictConfig,
+    logger: Logger | Literal[False],
+    folder: Path,
+    callbacks: Sequence[pl.Callback],
+    epochs: int,
+) -> pl.Trainer:
+    """`make_trainer` in the form that `whitepool.flow.fit.fit_flow` asks for."""
+    return make_trainer(config, logger, folder, *callbacks, epochs=epochs)

@@ -28,7 +28,7 @@ from whitepool.recipe_run import command_line, follow, recipe_of
 from whitepool.recipe_scores import MADE, score_values, with_scores
 from whitepool.reuse import Store
 from whitepool.tracking import tracked
-from whitepool.whitening import Affine, save_maps
+from whitepool.whitening import Affine, Map, save_maps
 from whitepool.whitening_choice import is_auto, settle, settled
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def score_recipe(
     encoded = encode(config, on_table, store, logger=logger, folder=output)
     maps = inputs.fixed_maps() or encoded.maps
     if corpus_fit:
-        maps = {"corpus": corpus_fit.affine}
+        maps = {"corpus": corpus_fit.fitted}
     result = scores.score_table(
         table, encoded.vectors, maps, protocol, samples=config.bootstrap, seed=config.seed
     )
@@ -147,7 +147,9 @@ def score_recipe(
         chosen=chosen,
     )
     if maps is not None and recipe is None:
-        save_maps(output / "whitening.safetensors", maps, run.provenance())
+        affine = {name: m for name, m in maps.items() if isinstance(m, Affine)}
+        if affine:  # a flow is kept in its recipe alone
+            save_maps(output / "whitening.safetensors", affine, run.provenance())
     values = score_values(result, protocol, "raw" if maps is None else "post")
     if recipe is None:
         leave_recipe(output / "recipe", config, inputs, maps, corpus_fit, {**chosen, **values})
@@ -176,7 +178,7 @@ def leave_recipe(
     folder: Path,
     config: DictConfig,
     inputs: Inputs,
-    maps: Mapping[str, Affine] | None,
+    maps: Mapping[str, Map] | None,
     corpus_fit: Fit | None,
     values: Mapping[str, Scalar],
 ) -> None:
@@ -184,7 +186,7 @@ def leave_recipe(
     if maps is not None and len(maps) > 1:
         log.info("No recipe is left: there are %d maps, one for each fit set.", len(maps))
         return
-    name, affine = next(iter(maps.items())) if maps else ("", None)
+    name, fitted = next(iter(maps.items())) if maps else ("", None)
     counted = [inputs.token_corpus] if inputs.token_corpus else []
     corpora = corpus_fit.corpora if corpus_fit else counted
     command = command_line()
@@ -196,7 +198,7 @@ def leave_recipe(
             inputs.pooling,
             max_length=inputs.max_length,
             post=inputs.post,
-            affine=affine,
+            fitted=fitted,
             fit=corpus_fit.words
             if corpus_fit
             else f"{name}: {inputs.protocol.describe_fit(inputs.table)}",

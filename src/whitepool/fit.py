@@ -9,7 +9,7 @@ from typing import Any
 
 from whitepool.moments import Moments
 from whitepool.spectrum import SHARES, Spectrum
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Map, PostProcess
 
 log = logging.getLogger(__name__)
 
@@ -21,13 +21,13 @@ class Fit:
     """A fitted map and what it was fitted on.
 
     Attributes:
-        affine: the map.
+        fitted: the map.
         spectrum: of the vectors' covariance.
         corpora: what was read, see `Reading.describe`; moments merged in come first.
         seconds: of the pass over the corpus.
     """
 
-    affine: Affine
+    fitted: Map
     spectrum: Spectrum
     corpora: tuple[dict[str, Any], ...]
     seconds: float
@@ -63,9 +63,15 @@ def provenance_of(corpora: Sequence[Mapping[str, Any]]) -> dict[str, str | int]:
 
 
 def fit_moments(
-    post: PostProcess, moments: Moments, corpora: Sequence[dict[str, Any]], seconds: float
+    post: PostProcess,
+    moments: Moments,
+    corpora: Sequence[dict[str, Any]],
+    seconds: float,
+    fitted: Map | None = None,
 ) -> Fit:
     """Fit on moments; warns where there are fewer than three texts for each dimension.
+
+    What has been fitted already, on the vectors of these moments, is given as ``fitted``.
 
     Raises:
         UserError: nothing can be fitted on them.
@@ -80,5 +86,5 @@ def fit_moments(
             spectrum.dim,
             f"{PER_DIMENSION * spectrum.dim:,}",
         )
-    affine = post.fit(moments, "corpus")
-    return Fit(affine, spectrum, tuple(corpora), seconds)
+    fitted = fitted or post.fit(moments, "corpus")
+    return Fit(fitted, spectrum, tuple(corpora), seconds)

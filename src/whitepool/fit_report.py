@@ -27,7 +27,7 @@ def write(recipe: Recipe, fit: Fit | None, folder: Path) -> None:
     if fit is not None:
         result["fit"] = {
             **asdict(fit.spectrum),
-            "kept": fit.affine.basis.shape[1],
+            "kept": fit.fitted.directions,
             "corpora": fit.corpora,
             "seconds": round(fit.seconds, 3),
         }
@@ -53,7 +53,7 @@ def show(recipe: Recipe, fit: Fit | None, target: Path, folder: Path) -> None:
             "effective rank": str(s.rank),
             "condition number": f"{s.condition:.3g}",
             **{f"{100 * x:g} %": str(n) for x, n in zip(SHARES, s.directions, strict=True)},
-            "k": str(fit.affine.basis.shape[1]),
+            "k": str(fit.fitted.directions),
         }
         for name in cells:
             table.add_column(name, justify="right")

@@ -35,7 +35,7 @@ from whitepool.recipe_run import head_identity, open_recipe_model, tokenize
 from whitepool.reuse import fingerprint
 from whitepool.token_counts import with_corpus
 from whitepool.tokenizing import Tokenized
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import check_words
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ OPTIONS = (
     *("layers", "block", "head", "normalize", "activation", "smoothing"),
     *("frequent", "cap", "start", "window"),
     *("k", "gamma", "eps", "remove", "fit_on"),
+    *("depth", "hidden", "epochs", "patience", "learning_rate", "seed"),
 )
 
 Select = Callable[[Sequence[Task]], Sequence[PairSet]]
@@ -73,7 +74,7 @@ class Choice:
     pooling: Pooling
     head: dict[str, Any]
     post: PostProcess | None
-    fixed: Affine | None
+    fixed: Map | None
     corpus: Corpus | None
     frame: Frame
 
@@ -94,7 +95,7 @@ class Inputs(Choice):
     table: SentenceTable
     token_corpus: dict[str, Any] | None = None
 
-    def fixed_maps(self) -> dict[str, Affine] | None:
+    def fixed_maps(self) -> dict[str, Map] | None:
         """The map that was fitted before, for every fit set; None without one."""
         if self.fixed is None:
             return None
@@ -118,7 +119,7 @@ def choose(config: DictConfig, recipe: Recipe | None = None) -> Choice:
             raise UserError(f"a recipe is fitted already: leave corpus={config.corpus.name} out.")
         frame = Frame(recipe.template, recipe.full_stop)
         return Choice(
-            protocol, recipe.head, head_identity(recipe), None, recipe.affine, None, frame
+            protocol, recipe.head, head_identity(recipe), None, recipe.fitted, None, frame
         )
     head = options(config.pooling, "pooling")
     step = options(config.whitening, "whitening")

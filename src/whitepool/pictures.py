@@ -18,7 +18,7 @@ from whitepool.figures import files
 from whitepool.inputs import Inputs
 from whitepool.jobs import Job, read_job
 from whitepool.scores import Scores
-from whitepool.whitening import Affine
+from whitepool.whitening import Map
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -27,7 +27,7 @@ def of_run(
     config: DictConfig,
     inputs: Inputs,
     vectors: NDArray[np.float32],
-    maps: Mapping[str, Affine] | None,
+    maps: Mapping[str, Map] | None,
     scores: Scores,
     *,
     folder: Path,

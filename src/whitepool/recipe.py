@@ -3,8 +3,9 @@
     vector = post(pooling(model(tokens(template(prompt + text)))))
 
 A folder holds ``recipe.yaml``, a closed schema, and ``weights.safetensors`` where there are
-arrays (`mean`, `basis`, `token_weights`). Reading one never imports or instantiates a name found
-in it, follows no path but that of a local model, and opens no pickle. See docs/formats.md.
+arrays (`mean`, `basis`, those of a flow, `token_weights`). Reading one never imports or
+instantiates a name found in it, follows no path but that of a local model, and opens no pickle. See
+docs/formats.md.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import torch
 from torch import Tensor
 
 from whitepool.errors import UserError
+from whitepool.flow.step import Flow, array_names, from_arrays
 from whitepool.maps.names import POST_PROCESSES, PostKind, takes
 from whitepool.pooling import Pooling
 from whitepool.pooling.spec import ByTokenId, Linear, PoolingSpec, build
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Affine, Map, PostProcess
 
 SCHEMA = 1
 SLOT = "{text}"
+OPTIONS = tuple(dict.fromkeys(name for kind in POST_PROCESSES for name in takes(kind)))
 LONG_TEXT = ("truncate", "error", "chunk_mean")
 
 Scalar = str | int | float | bool
@@ -104,6 +107,12 @@ class PostSpec:
         gamma: of ``tempered``.
         eps: of ``soft``.
         remove: of ``remove_top`` and ``remove_common``; None for a hundredth of the dimensions.
+        depth: of ``flow``, as the options below; see `whitepool.flow.step.Flow`.
+        hidden: width of its hidden layers.
+        epochs: most that it was trained for.
+        patience: epochs without a gain that ended training.
+        learning_rate: of training.
+        seed: of network and training.
 
     Raises:
         UserError: numbers out of range, or an option that the step does not take.
@@ -118,6 +127,12 @@ class PostSpec:
     gamma: float | None = None
     eps: float | None = None
     remove: int | None = None
+    depth: int | None = None
+    hidden: int | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    learning_rate: float | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         if not (self.count >= 2 and self.rank >= 1 and self.directions >= 1) or (
@@ -127,7 +142,7 @@ class PostSpec:
                 f"post has directions {self.directions}, rank {self.rank} and count {self.count}: "
                 "they go 1 <= directions <= rank for pca, and count is at least 2."
             )
-        for name in ("k", "gamma", "eps", "remove"):
+        for name in OPTIONS:
             if getattr(self, name) is not None and name not in takes(self.kind):
                 raise UserError(f"post.{name} is given, and post.kind {self.kind} takes none.")
         try:
@@ -185,7 +200,8 @@ class Recipe:
         if self.max_length < 1:
             raise UserError(f"max_length is {self.max_length}: give at least 1.")
         by_id = isinstance(self.pooling, Linear) and isinstance(self.pooling.tokens, ByTokenId)
-        wanted = [*(["mean", "basis"] if self.post else []), *(["token_weights"] if by_id else [])]
+        of_post = array_names(self.post.depth) if self.post else []
+        wanted = [*of_post, *(["token_weights"] if by_id else [])]
         if sorted(wanted) != sorted(self.arrays):
             raise UserError(
                 f"the recipe has the arrays {_list(self.arrays)} where its settings ask for "
@@ -201,17 +217,30 @@ class Recipe:
                     f"the array mean has {dim} numbers and post {self.post.directions} directions, "
                     f"but the array basis has the shape {shape}."
                 )
+        _ = self.fitted  # building a flow checks its arrays
         from whitepool.framing import Frame, check_frame  # which knows of recipes
 
         check_frame(self.head, Frame(self.template, self.full_stop))
 
     @property
     def affine(self) -> Affine | None:
-        """The fitted map, None without post-processing."""
-        if self.post is None:
+        """The fitted map where it is affine, None where there is none or a flow."""
+        if self.post is None or self.post.kind == "flow":
             return None
         mean, basis = self.arrays["mean"], self.arrays["basis"]
         return Affine(mean, basis, self.post.count, self.post.rank)
+
+    @property
+    def fitted(self) -> Map | None:
+        """The fitted map, None without post-processing.
+
+        Raises:
+            UserError: arrays that are no flow, where it is one.
+        """
+        step = self.post.build() if self.post else None
+        if self.post is None or not isinstance(step, Flow):
+            return self.affine
+        return from_arrays(self.arrays, step, self.post.count, self.post.rank)
 
     @property
     def head(self) -> Pooling:

@@ -9,7 +9,7 @@ from whitepool.errors import UserError
 from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.plm import FrozenPLM
 from whitepool.recipe import Dtype, ModelSpec, PostSpec
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Map, PostProcess
 
 
 def describe_model(
@@ -77,12 +77,12 @@ def open_model(
     return plm
 
 
-def describe_post(post: PostProcess, affine: Affine, fit: str) -> PostSpec:
+def describe_post(post: PostProcess, fitted: Map, fit: str) -> PostSpec:
     """What a recipe says of a fitted step.
 
     Args:
         post: what was fitted.
-        affine: its map.
+        fitted: its map.
         fit: which vectors it was fitted on, in words.
 
     Raises:
@@ -93,9 +93,9 @@ def describe_post(post: PostProcess, affine: Affine, fit: str) -> PostSpec:
             return PostSpec(
                 kind=kind,
                 fit=fit,
-                count=affine.count,
-                rank=affine.rank,
-                directions=affine.basis.shape[1],
+                count=fitted.count,
+                rank=fitted.rank,
+                directions=fitted.directions,
                 **{name: getattr(post, name) for name in takes(kind)},
             )
     raise UserError(

@@ -23,7 +23,7 @@ from whitepool.report import versions
 from whitepool.reuse import fingerprint
 from whitepool.schema import plain
 from whitepool.tokenizing import Tokenized
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Map, PostProcess
 
 OWN = ("model", "pooling", "whitening", "experiment")
 PRECISION = "trainer.precision"
@@ -107,7 +107,7 @@ def recipe_of(
     *,
     max_length: int,
     post: PostProcess | None = None,
-    affine: Affine | None = None,
+    fitted: Map | None = None,
     fit: str = "",
     provenance: Mapping[str, str | int | float | bool] | None = None,
     frame: Frame | None = None,
@@ -120,7 +120,7 @@ def recipe_of(
         pooling: the head.
         max_length: tokens per text.
         post: what was fitted after pooling; None for nothing.
-        affine: its map.
+        fitted: its map.
         fit: which vectors it was fitted on, in words.
         provenance: plain values to keep with it.
         frame: what is put around texts; None for nothing.
@@ -133,9 +133,9 @@ def recipe_of(
     arrays = {} if token_weights is None else {"token_weights": token_weights}
     frame = frame or Frame()
     described = None
-    if post is not None and affine is not None:
-        described = describe_post(post, affine, fit)
-        arrays |= {"mean": affine.mean, "basis": affine.basis}
+    if post is not None and fitted is not None:
+        described = describe_post(post, fitted, fit)
+        arrays |= fitted.arrays()
     return Recipe(
         model=describe_model(plm, **source),
         pooling=spec,

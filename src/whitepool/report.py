@@ -27,7 +27,7 @@ from whitepool.protocol import EvalProtocol
 from whitepool.published import compare
 from whitepool.published.match import Match
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
-from whitepool.whitening import Affine
+from whitepool.whitening import Map
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Run:
     table: SentenceTable
     scores: Scores
     published: list[Match]
-    maps: dict[str, Affine] | None
+    maps: dict[str, Map] | None
     encode_seconds: float
     device: str
     reused: bool = False
@@ -119,7 +119,7 @@ class Run:
                 "from_recipe": self.recipe_fit is not None,
                 **({"corpora": self.corpus_fit.corpora} if self.corpus_fit else {}),
                 "sets": {
-                    name: {"vectors": m.count, "rank": m.rank, "k": m.basis.shape[1]}
+                    name: {"vectors": m.count, "rank": m.rank, "k": m.directions}
                     for name, m in self.maps.items()
                 },
             },
@@ -279,8 +279,8 @@ def show(run: Run, folder: Path) -> None:
         if read.missing:
             console.print(f"{read.name}: without {', '.join(read.missing)} (no file).")
     if run.maps is not None:
-        kept = sorted({m.basis.shape[1] for m in run.maps.values()})
-        dim = len(next(iter(run.maps.values())).mean)
+        kept = sorted({m.directions for m in run.maps.values()})
+        dim = next(iter(run.maps.values())).dim
         span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
         directions = f"{span} of {dim} directions, " if reduces(step) else ""
         console.print(

@@ -19,7 +19,7 @@ from whitepool.measures import Accuracy, Measure, measure_of
 from whitepool.protocol import EvalProtocol
 from whitepool.ranking import query_scores
 from whitepool.similarity import Step, cosine
-from whitepool.whitening import Affine
+from whitepool.whitening import Map
 
 DIFFERENCE = "difference"
 
@@ -99,7 +99,7 @@ class Scores:
 def cosines(
     table: SentenceTable,
     vectors: NDArray[np.float32],
-    maps: Mapping[str, Affine] | None,
+    maps: Mapping[str, Map] | None,
     protocol: EvalProtocol,
     sets: Sequence[ScoredSet] | None = None,
 ) -> dict[str, list[Floats]]:
@@ -121,8 +121,8 @@ def cosines(
     for scored in table.scored if sets is None else sets:
         result["raw"].append(_predict(scored, vectors))
         if maps is not None:
-            affine = maps[table.fit_set_of(scored, protocol.fit_on)]
-            step = partial(_mapped, affine, blank)
+            fitted = maps[table.fit_set_of(scored, protocol.fit_on)]
+            step = partial(_mapped, fitted, blank)
             result["post"].append(_predict(scored, vectors, step))
     return result
 
@@ -141,7 +141,7 @@ def _predict(scored: ScoredSet, vectors: NDArray[np.float32], step: Step | None 
 def score_table(
     table: SentenceTable,
     vectors: NDArray[np.float32],
-    maps: Mapping[str, Affine] | None,
+    maps: Mapping[str, Map] | None,
     protocol: EvalProtocol,
     *,
     samples: int = 1000,
@@ -157,9 +157,9 @@ def score_table(
     return score(table.scored, by_stage, calibration, samples=samples, seed=seed)
 
 
-def _mapped(affine: Affine, blank: NDArray[np.bool_], x: Floats, rows: NDArray[np.int64]) -> Floats:
+def _mapped(fitted: Map, blank: NDArray[np.bool_], x: Floats, rows: NDArray[np.int64]) -> Floats:
     """Vectors of some rows through a map, those of blank sentences zero."""
-    z: Floats = affine(torch.from_numpy(x)).numpy()
+    z: Floats = fitted(torch.from_numpy(x)).numpy()
     z[blank[rows]] = 0.0
     return z
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
+from torch import Tensor
 
 from whitepool.moments import Moments
 from whitepool.texts import checked
@@ -49,6 +50,29 @@ def moments_of(
         if done is not None:
             done(window.total())
     return moments
+
+
+def vectors_of(
+    pooled: PooledTexts,
+    sentences: Iterable[str],
+    *,
+    prompt: str = "",
+    batch_tokens: int | None = None,
+    done: Callable[[int], None] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Vectors of sentences, (n, dim), and how often each counts, (n,); blank ones left out.
+
+    The arguments and errors are those of `moments_of`. Memory grows with the sentences.
+    """
+    parts, weights = [torch.zeros(0, pooled.dim)], [torch.zeros(0, dtype=torch.float64)]
+    for window in windows(sentences):
+        x, blank = pooled(list(window), prompt=prompt, batch_tokens=batch_tokens)
+        filled = torch.from_numpy(~blank)
+        parts.append(torch.from_numpy(x)[filled])
+        weights.append(torch.tensor(list(window.values()), dtype=torch.float64)[filled])
+        if done is not None:
+            done(window.total())
+    return torch.cat(parts), torch.cat(weights)
 
 
 def moments_of_words(

@@ -21,7 +21,7 @@ from whitepool.similarity import cosine_matrix, cosine_rows
 from whitepool.texts import checked, prompt_of
 from whitepool.tokenizing import Tokenized
 from whitepool.vectors import PooledTexts
-from whitepool.whitening import Affine, PostProcess
+from whitepool.whitening import Map, PostProcess
 
 Floats = NDArray[np.float32]
 WINDOW = 8192  # vectors mapped at a time, which bounds memory
@@ -49,15 +49,15 @@ class TextEncoder:
         pooled: PooledTexts,
         prompts: Prompts,
         post: PostProcess | None = None,
-        fitted: tuple[PostSpec, Affine] | None = None,
+        fitted: tuple[PostSpec, Map] | None = None,
     ) -> None:
         self.pooled = pooled
         self.prompts = prompts
         self._post = post
         self._fitted = fitted
-        if fitted is not None and len(fitted[1].mean) != pooled.dim:
+        if fitted is not None and fitted[1].dim != pooled.dim:
             raise UserError(
-                f"the fitted map takes {len(fitted[1].mean)} dimensions and the vectors of model "
+                f"the fitted map takes {fitted[1].dim} dimensions and the vectors of model "
                 f"{pooled.plm.name} have {pooled.dim}."
             )
 
@@ -68,8 +68,8 @@ class TextEncoder:
         Raises:
             UserError: a map is to be fitted and has not been.
         """
-        affine = self._affine()
-        return self.pooled.dim if affine is None else affine.basis.shape[1]
+        fitted = self._map()
+        return self.pooled.dim if fitted is None else fitted.directions
 
     def get_embedding_dimension(self) -> int:
         """`dimension`, by the name that sentence-transformers has for it."""
@@ -245,14 +245,14 @@ class TextEncoder:
 
     def mapped(self, raw: Floats) -> Floats:
         """Vectors after the map, (text, k), of pooled ones, (text, dim)."""
-        affine = self._affine()
-        if affine is None:
+        fitted = self._map()
+        if fitted is None:
             return raw
         starts = range(0, max(len(raw), 1), WINDOW)
-        parts = [affine(torch.from_numpy(raw[i : i + WINDOW])).numpy() for i in starts]
+        parts = [fitted(torch.from_numpy(raw[i : i + WINDOW])).numpy() for i in starts]
         return np.concatenate(parts)
 
-    def _affine(self) -> Affine | None:
+    def _map(self) -> Map | None:
         if self._post is not None and self._fitted is None:
             raise UserError("the whitening is not fitted yet: call fit(sentences) first.")
         return None if self._fitted is None else self._fitted[1]

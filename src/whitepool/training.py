@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool import fit_report, wandb_log, wandb_names
-from whitepool.corpus_pass import step_moments
+from whitepool.corpus_fit import fit_step
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoder import Encoder
@@ -23,13 +22,13 @@ from whitepool.errors import UserError
 from whitepool.export.layout import check_model
 from whitepool.export.writing import check_export
 from whitepool.figures import files
-from whitepool.fit import Fit, fit_moments, provenance_of
+from whitepool.fit import provenance_of
+from whitepool.flow.step import of_vectors
 from whitepool.head_choice import HeadChoice, find_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
-from whitepool.moments_file import merged, save_moments
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.binding import bind
@@ -39,7 +38,6 @@ from whitepool.protocol import EvalProtocol
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of
 from whitepool.recipe_scores import MADE
-from whitepool.report import versions
 from whitepool.schema import plain
 from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
@@ -99,26 +97,16 @@ def train(config: DictConfig) -> float:
 
         fit = moments = None
         if post is not None:
-            moments, corpora = merged(resumed, vectors) if resumed else (None, [])
-            seconds = 0.0
-            if corpus is not None:
-                new = step_moments(
-                    config, encoder, post, corpus, length, folder=folder, logger=logger, frame=frame
-                )
-                moments = new.moments if moments is None else moments.merge(new.moments)
-                corpora, seconds = [*corpora, new.description], new.seconds
-            assert moments is not None
-            warn_of_repeats(corpora)
-            provenance = {"vectors": vectors, "corpora": corpora, "versions": versions()}
-            save_moments(folder / MOMENTS, moments, provenance)
-            fit = _fitted(post, moments, corpora, seconds, folder / MOMENTS)
+            moments, fit = fit_step(
+                config, encoder, post, corpus, resumed, vectors, length, folder, logger, frame
+            )
         recipe = recipe_of(
             config,
             plm,
             pooling,
             max_length=length,
             post=post,
-            affine=fit.affine if fit else None,
+            fitted=fit.fitted if fit else None,
             fit=fit.words if fit else "",
             provenance={
                 **provenance_of(fit.corpora if fit else [counted] if counted else []),
@@ -161,27 +149,6 @@ def _begin(config: DictConfig) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     return folder
-
-
-def _fitted(
-    post: PostProcess,
-    moments: Moments,
-    corpora: Sequence[dict[str, Any]],
-    seconds: float,
-    kept: Path,
-) -> Fit:
-    """The step fitted on moments, which are in the file ``kept``.
-
-    Raises:
-        UserError: they do not go together; the message says how to try another step on them.
-    """
-    try:
-        return fit_moments(post, moments, corpora, seconds)
-    except UserError as error:
-        raise UserError(
-            f"{str(error).removesuffix('.')}; resume_from={kept} in place of corpus= spares "
-            "reading the texts again."
-        ) from error
 
 
 def _draw(
@@ -239,7 +206,12 @@ def _check_sources(
             f"whitening={config.whitening.name} has nothing to be fitted on: choose a corpus, as "
             "corpus=text corpus.path=FILE, or moments, as resume_from=FILE."
         )
-    if is_estimated(pooling) and resumed:
+    if of_vectors(post) and (corpus is None or len(resumed) > 1):
+        raise UserError(
+            "whitening=flow is trained on vectors, which are made anew: give one corpus, and as "
+            "resume_from= nothing or the flow.ckpt of a run that was broken off."
+        )
+    if is_estimated(pooling) and resumed and not of_vectors(post):
         raise UserError(
             f"pooling={config.pooling.name} has weights of its own for each corpus, so its moments "
             "do not add up: leave resume_from= out, and give all texts as one corpus."
@@ -281,11 +253,3 @@ def identity(
 def digest(array: Tensor) -> str:
     """Hexadecimal sha256 of an array's float64 values."""
     return hashlib.sha256(array.double().cpu().numpy().tobytes()).hexdigest()
-
-
-def warn_of_repeats(corpora: Sequence[Mapping[str, Any]]) -> None:
-    """Say where the same texts were taken in twice."""
-    for sha256, times in Counter(c["sha256"] for c in corpora).items():
-        if times > 1:
-            name = next(c["corpus"] for c in corpora if c["sha256"] == sha256)
-            log.warning("The same texts of corpus %s were taken in %d times.", name, times)

@@ -14,11 +14,11 @@ from typing import Protocol
 
 from torch import Tensor
 
-from whitepool.maps.affine import Affine, load_maps, save_maps
+from whitepool.maps.affine import Affine, Map, load_maps, save_maps
 from whitepool.maps.axes import AlongAxes, Axes, eigh_descending
 from whitepool.moments import Moments
 
-__all__ = ["Affine", "PostProcess", "Whitening", "eigh_descending", "load_maps", "save_maps"]
+__all__ = ["Affine", "Map", "PostProcess", "Whitening", "eigh_descending", "load_maps", "save_maps"]
 
 
 class PostProcess(Protocol):

@@ -159,6 +159,7 @@ def test_chunks_change_nothing(
         (["analysis=table1", "analysis.max_memory=much"], "analysis.max_memory is 'much'"),
         (["analysis=layers", "pooling=idf"], "analysis=layers takes no token weights that a corp"),
         (["analysis=layers", "whitening.k=31"], "fit set sts12: .*over the effective rank"),
+        (["analysis=layers", "whitening=flow"], "whitening=flow is trained on vectors: choose"),
     ],
 )
 def test_mistakes_are_one_sentence(

@@ -37,7 +37,7 @@ from whitepool.moments import Moments
 from whitepool.whitening import Whitening
 
 Floats = NDArray[np.float64]
-EVERY: list[Any] = [made() for made in POST_PROCESSES.values()]
+EVERY: list[Any] = [made() for kind, made in POST_PROCESSES.items() if kind != "flow"]
 SEEDS = st.integers(0, 2**32 - 1)
 
 

@@ -22,6 +22,7 @@ from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
+from whitepool.flow.step import of_vectors
 from whitepool.inputs import Choice, Inputs, load_model
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import needs_binding
@@ -66,6 +67,11 @@ class Grids:
             raise UserError(
                 f"analysis={settings.name} fits on sentences, and whitening=zipfian is fitted on "
                 "words: choose another whitening, or analysis=none."
+            )
+        if settings.grids and of_vectors(choice.post):
+            raise UserError(
+                f"analysis={settings.name} fits on moments, and whitening=flow is trained on "
+                "vectors: choose another whitening, or analysis=none."
             )
         chosen = {"pooling": choice.pooling, "post": choice.post}
         self.analyses: dict[str, Analysis] = {}

@@ -54,6 +54,8 @@ def obstacle(recipe: Recipe, plm: FrozenPLM) -> str | None:
         plm: its model.
     """
     reason = _of_model(recipe, plm) or _of_texts(recipe) or _of_head(recipe)
+    if reason is None and recipe.post is not None and recipe.post.kind == "flow":
+        reason = "they have no flow"
     if reason is None and recipe.affine is not None:
         error = float32_error(recipe.affine)
         if error > COARSEST:

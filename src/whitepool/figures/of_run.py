@@ -21,7 +21,7 @@ from whitepool.scores import Scores
 from whitepool.scores import cosines as cosines_of
 from whitepool.spectrum import effective_rank, eigenvalues
 from whitepool.token_weights import Weighed, weigh
-from whitepool.whitening import Affine
+from whitepool.whitening import Map
 
 PAIRS = 2000  # pairs of each set in the histograms
 CHUNK = 8192  # vectors taken into moments at a time
@@ -32,7 +32,7 @@ SHORT, LONG = 6, 24  # tokens they have
 def drawings(
     inputs: Inputs,
     vectors: NDArray[np.float32],
-    maps: Mapping[str, Affine] | None,
+    maps: Mapping[str, Map] | None,
     scores: Scores,
     pooling: str,
 ) -> dict[str, Callable[[], Figure]]:
@@ -69,7 +69,7 @@ def drawings(
 def beside_random(
     table: SentenceTable,
     vectors: NDArray[np.float32],
-    maps: Mapping[str, Affine] | None,
+    maps: Mapping[str, Map] | None,
     protocol: EvalProtocol,
 ) -> dict[str, cosines.Cosines]:
     """Cosines of scored pairs, and of their sentences put together at random."""

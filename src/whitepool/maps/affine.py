@@ -9,13 +9,45 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from whitepool.errors import UserError
 
 SCHEMA = 1
+
+
+class Map(Protocol):
+    """A fitted step after pooling: vectors (dim,) or (n, dim) to as many of ``directions``."""
+
+    @property
+    def count(self) -> float:
+        """How many vectors it was fitted on."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """Effective rank of those vectors."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of the vectors it takes."""
+        ...
+
+    @property
+    def directions(self) -> int:
+        """Dimensions of the vectors it gives."""
+        ...
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map vectors; computed in float64, given in x's type."""
+        ...
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What a recipe keeps of it, float64, by name."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +69,20 @@ class Affine:
     def __call__(self, x: Tensor) -> Tensor:
         """Map x, (dim,) or (n, dim), to (k,) or (n, k); computed in float64, given in x's type."""
         return ((x.to(self.mean) - self.mean) @ self.basis).to(x.dtype)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of the vectors it takes."""
+        return len(self.mean)
+
+    @property
+    def directions(self) -> int:
+        """Dimensions k of the vectors it gives."""
+        return self.basis.shape[1]
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Mean and basis, as a recipe keeps them."""
+        return {"mean": self.mean, "basis": self.basis}
 
     def first(self, k: int) -> Affine:
         """The map onto the first k directions."""

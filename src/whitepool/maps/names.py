@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Literal
 
+from whitepool.flow.step import Flow
 from whitepool.maps.removal import RemoveCommon, RemoveTop
 from whitepool.maps.scaling import Center, Standardize
 from whitepool.maps.spectral import Shrinkage, Soft, Tempered, Zca
@@ -22,6 +23,7 @@ PostKind = Literal[
     "standardize",
     "remove_top",
     "remove_common",
+    "flow",
 ]
 POST_PROCESSES: dict[PostKind, type[Any]] = {
     "pca": Whitening,
@@ -34,6 +36,7 @@ POST_PROCESSES: dict[PostKind, type[Any]] = {
     "standardize": Standardize,
     "remove_top": RemoveTop,
     "remove_common": RemoveCommon,
+    "flow": Flow,
 }
 WHITENS = ("pca", "zca", "soft", "shrinkage", "zipfian")
 

@@ -1,0 +1,1 @@
+"""BERT-flow: an invertible network over frozen vectors, trained by maximum likelihood."""
