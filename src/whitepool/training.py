@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
-from whitepool import fit_report, wandb_log, wandb_names
+from whitepool import fit_report, wandb_names
 from whitepool.corpus_pass import step_moments
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
@@ -42,6 +42,7 @@ from whitepool.schema import plain
 from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
+from whitepool.wandb_log import WandbRun
 from whitepool.whitening import PostProcess
 from whitepool.word_moments import check_words, of_words
 
@@ -123,8 +124,9 @@ def train(config: DictConfig) -> float:
         if logger and fit:
             logger.log_metrics(fit.metrics())
             logger.save()
-        title = wandb_names.artifact("recipe", recipe.model.name, config.pooling.name)
-        wandb_log.log_files(logger, "recipe", title, [target], recipe.provenance)
+        if isinstance(logger, WandbRun):
+            title = wandb_names.artifact("recipe", recipe.model.name, config.pooling.name)
+            logger.keep("recipe", title, [target], recipe.provenance)
         fit_report.show(recipe, fit, target, folder)
         if exported is not None:
             Encoder.from_recipe(recipe, plm=plm).export(exported, overwrite=config.overwrite)

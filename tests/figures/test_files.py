@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,22 @@ def test_a_figure_that_fails_is_a_warning(tmp_path: Path, caplog: pytest.LogCapt
     assert "Figure bad failed: ValueError: no data" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("analysis", "of_the_map"),
+    [("none", {"scores", "cosines"}), ("layers", {"layer_pairs_post", "layers_best"})],
+)
+def test_a_map_that_does_not_whiten_is_not_called_so(
+    analysis: str, of_the_map: set[str], checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    overrides = ["figures=true", "whitening=remove_top", f"analysis={analysis}"]
+    evaluate(tiny_suite.composed(checkpoint("bert"), tmp_path, *overrides))
+    drawn = {p.stem: p.read_text(encoding="utf-8") for p in (tmp_path / "figures").glob("*.svg")}
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert {name for name, text in drawn.items() if "remove_top" in text} == of_the_map
+    assert not any("whitened" in text for text in (*drawn.values(), page))
+    assert re.search(r'"(name|label)":"(pairs, )?remove_top"', page)
+
+
 def test_without_matplotlib_a_run_says_so_and_goes_on(
     checkpoint: Callable[[str], Path],
     tmp_path: Path,
@@ -167,6 +184,7 @@ def job(folder: Path, number: int, overrides: str, value: float | None) -> None:
     }  # fmt: skip
     content = {
         "headline": row, "scores": [row], "protocol": {"name": "simcse", "aggregate": "all"},
+        "config": {"whitening": {"name": "off"}},
     }  # fmt: skip
     (folder / str(number) / "results.json").write_text(json.dumps(content))
 

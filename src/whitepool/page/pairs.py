@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from whitepool.correlation import rank
 from whitepool.data.table import SentenceTable
-from whitepool.figures.colours import STAGES
+from whitepool.figures.colours import shown
 from whitepool.page.tables import Cell, Line, Table
 
 MOST = 50
@@ -17,12 +17,15 @@ MOST = 50
 Floats = NDArray[np.float64]
 
 
-def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]]) -> Table:
+def misjudged(
+    table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]], post: str
+) -> Table:
     """The pairs whose ranks differ most in the last stage, worst first.
 
     Args:
         table: the sentences and pairs.
         by_stage: stage -> cosines of each scored set, (pair,).
+        post: what the map is called.
     """
     last = list(by_stage)[-1]
     found: list[tuple[float, int, int]] = []
@@ -41,7 +44,7 @@ def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]]) ->
         for stage, cosines in by_stage.items():
             cells.append(_number(cosines[place][pair], ranks[stage][place][pair]))
         lines.append(Line(tuple(cells)))
-    stages = [f"cosine, {STAGES[stage].name}" for stage in by_stage]
+    stages = [f"cosine, {shown(stage, post)}" for stage in by_stage]
     caption = (
         "Pairs whose cosine and human score stand farthest apart, by their rank within the set: "
         "0 % is the least similar pair, 100 % the most."
