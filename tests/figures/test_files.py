@@ -159,16 +159,17 @@ def test_spectra_are_of_what_whitening_is_fitted_on(plm: Callable[[str], Any]) -
 def test_token_weights_are_the_heads(plm: Callable[[str], Any]) -> None:
     model = plm("bert")
     sentences = ["a dog runs", " ", "two cat eats food in the park"]
-    weighed = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [0, -1]), sentences)
+    ids = model.tokenize(sentences).ids
+    weighed = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [0, -1]), ids)
     assert weighed[0].tokens == ("[CLS]", "a", "dog", "runs", "[SEP]")
     assert weighed[1].tokens == weighed[1].weights == ()
-    alone = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [-1]), sentences[2:])[0]
+    alone = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [-1]), ids[2:])[0]
     assert weighed[2].weights == pytest.approx(alone.weights, abs=1e-6)
     assert len(weighed[2].weights) == len(weighed[2].tokens) == 9
-    uniform = weigh(model, LinearPooling(Uniform(), [-1]), sentences)[0]
+    uniform = weigh(model, LinearPooling(Uniform(), [-1]), ids)[0]
     assert uniform.weights == pytest.approx([0.2] * 5)
     with pytest.raises(UserError, match="MaxPooling has no token weights"):
-        weigh(model, MaxPooling([-1]), sentences)
+        weigh(model, MaxPooling([-1]), ids)
 
 
 def job(folder: Path, number: int, overrides: str, value: float | None) -> None:

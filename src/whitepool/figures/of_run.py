@@ -116,5 +116,4 @@ def of_moments(moments: Moments) -> spectrum.Eigenvalues:
 def weighed(inputs: Inputs) -> list[Weighed]:
     """The first sentences of a length that can be shown, and what the head makes of them."""
     rows = [row for row, ids in enumerate(inputs.table.ids) if SHORT <= len(ids) <= LONG]
-    texts = [inputs.table.texts[row] for row in rows[:STRIPS]]
-    return weigh(inputs.plm, inputs.pooling, texts, inputs.max_length)
+    return weigh(inputs.plm, inputs.pooling, [inputs.table.ids[row] for row in rows[:STRIPS]])
