@@ -32,8 +32,8 @@ def evaluate(output: str | Path, *overrides: str) -> Job:
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = compose("evaluate", list(overrides))
+        config.output_dir = str(output)
+        evaluation.evaluate(config)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(sentence(error)) from error
-    config.output_dir = str(output)
-    evaluation.evaluate(config)
     return read_job(Path(output))

@@ -24,7 +24,7 @@ STAGES = {"raw": Stage(RED, "o"), "post": Stage(BLUE, "s"), "rotated": Stage(GRE
 WHITENED = "whitened"
 
 
-def shown(stage: str, post: str) -> str:
+def stage_name(stage: str, post: str) -> str:
     """What a stage is called.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from whitepool.figures.colours import GREY, STAGES, WHITENED, shown
+from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.style import COLUMN, styled
 
 BINS = np.linspace(-1, 1, 101)
@@ -55,7 +55,7 @@ def histograms(
             label=f"random, mean {_mean(unrelated)}",
         )  # fmt: skip
         axes.axvline(0, color=GREY, linewidth=0.6)
-        axes.set_title(shown(stage, post), parse_math=False)
+        axes.set_title(stage_name(stage, post), parse_math=False)
         axes.set_ylabel("% of pairs")
         axes.legend(
             loc="lower right", bbox_to_anchor=(1.01, 0.97), ncols=2, handlelength=1,

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from whitepool.figures.colours import BLUE, GREY, STAGES, WHITENED, shown
+from whitepool.figures.colours import BLUE, GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.heat import heat, mark
 from whitepool.figures.rows import Rows, combined
 from whitepool.figures.style import COLUMN, SPEARMAN, styled
@@ -73,7 +73,7 @@ def best_by_size(rows: Rows, what: str, post: str = WHITENED) -> Figure:
         colour, marker = STAGES[stage]
         top.plot(
             list(best), [row["value"] for row in best.values()],
-            color=colour, marker=marker, label=shown(stage, post),
+            color=colour, marker=marker, label=stage_name(stage, post),
         )  # fmt: skip
     if len(by_stage) > 1:
         top.legend(loc="best")

@@ -8,7 +8,7 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from whitepool.figures import dims, heads, layers, recipes
-from whitepool.figures.colours import WHITENED, shown
+from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.figures.rows import Rows, select
 
 
@@ -37,7 +37,7 @@ def drawings(
     if "layers" in tables:
         for stage in ("raw", "post"):
             if rows := select(tables["layers"], **here, stage=stage):
-                title = f"{model}, {pooling}, {shown(stage, post)}: {scored}"
+                title = f"{model}, {pooling}, {stage_name(stage, post)}: {scored}"
                 found[f"layer_pairs_{stage}"] = partial(layers.pair_map, rows, title)
         best = select(tables["layers_best"], **here)
         title = f"{model}, {pooling}: {scored}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from whitepool.figures.colours import GREY, STAGES, WHITENED, shown
+from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.rows import Rows
 from whitepool.figures.style import COLUMN, PAGE, styled
 
@@ -42,9 +42,9 @@ class Recipe(NamedTuple):
     post: str = WHITENED
 
     @property
-    def stage_name(self) -> str:
+    def called(self) -> str:
         """What the stage is called."""
-        return shown(self.stage, self.post)
+        return stage_name(self.stage, self.post)
 
 
 def lines(name: str, rows: Rows, aggregate: str, post: str = WHITENED) -> list[Recipe]:
@@ -83,7 +83,7 @@ def scores(recipes: Sequence[Recipe], what: str) -> Figure:
     tasks = list(dict.fromkeys(task for recipe in recipes for task in recipe.scores))
     across = min(max(len(tasks), 1), 4)
     down = -(-max(len(tasks), 1) // across)
-    names = [shorten(r.name or r.stage_name) for r in recipes]
+    names = [shorten(r.name or r.called) for r in recipes]
     width = COLUMN if across == 1 and max(map(len, names), default=0) <= 24 else PAGE
     height = 0.6 + down * (0.45 + 0.16 * max(len(recipes), 2))
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -127,7 +127,7 @@ def _legend(figure: Figure, recipes: Sequence[Recipe]) -> None:
 
     names: dict[str, dict[str, None]] = {}
     for recipe in recipes:
-        names.setdefault(recipe.stage, {})[recipe.stage_name] = None
+        names.setdefault(recipe.stage, {})[recipe.called] = None
     handles = [
         Line2D([], [], color=STAGES[s].colour, marker=STAGES[s].marker, label=", ".join(names[s]))
         for s in names

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whitepool.figures.colours import BLUE, STAGES, WHITENED, shown
+from whitepool.figures.colours import BLUE, STAGES, WHITENED, stage_name
 
 SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up"}
 SCORE = "score x100"
@@ -119,7 +119,7 @@ def _series(
 ) -> dict[str, Any]:
     """Scores of points of one stage along ``axis``, and names along the other."""
     style, other = STAGES[points[0].stage], "y" if axis == "x" else "x"
-    called = text(", ".join(dict.fromkeys(shown(p.stage, p.post) for p in points)))
+    called = text(", ".join(dict.fromkeys(stage_name(p.stage, p.post) for p in points)))
     values = [row["value"] if _known(row["value"]) else None for _, row in named]
     result: dict[str, Any] = {
         "type": "scatter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from whitepool.figures.colours import WHITENED, shown
+from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.figures.rows import Rows, combined
 from whitepool.jobs import Job
 from whitepool.maps.names import called
@@ -52,7 +52,7 @@ def layers(rows: Rows, scored: str, post: str) -> Chart:
                    default=None)  # fmt: skip
         marked = [(found.index(best[-1]), found.index(best[0]))] if best else []
         names = [str(layer) for layer in found]
-        label = f"pairs, {shown(stage, post)}"
+        label = f"pairs, {stage_name(stage, post)}"
         views.append(heat(label, values, (names, names), ("with layer", "layer"), marked))
     views.append(_best_by_size(rows, post))
     caption = f"Layers combined, {scored}; layer 0 is the embedding output, the best is framed."
@@ -69,7 +69,7 @@ def _best_by_size(rows: Rows, post: str) -> View:
                 top = best.get(size)
                 best[size] = row if top is None or value > top["value"] else top
         sizes = sorted(best)
-        curve = line(shown(stage, post), sizes, [best[n]["value"] for n in sizes], stage)
+        curve = line(stage_name(stage, post), sizes, [best[n]["value"] for n in sizes], stage)
         curve |= {
             "mode": "lines+markers",
             "text": [str(best[n]["layers"]) for n in sizes],
@@ -90,7 +90,7 @@ def dims(rows: Rows, scored: str) -> Chart:
         curve = sorted((int(r["k"]), known(r["value"])) for r in rows if r["stage"] == stage)
         if curve:
             ks, values = zip(*curve, strict=True)
-            data.append(line(shown(stage, WHITENED), ks, values, stage))
+            data.append(line(stage_name(stage, WHITENED), ks, values, stage))
     for row in rows:
         if row["stage"] == "raw" and data:
             ends = [1, max(max(curve["x"]) for curve in data)]

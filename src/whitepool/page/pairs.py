@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from whitepool.correlation import rank
 from whitepool.data.table import SentenceTable
-from whitepool.figures.colours import shown
+from whitepool.figures.colours import stage_name
 from whitepool.page.tables import Cell, Line, Table
 
 MOST = 50
@@ -44,7 +44,7 @@ def misjudged(
         for stage, cosines in by_stage.items():
             cells.append(_number(cosines[place][pair], ranks[stage][place][pair]))
         lines.append(Line(tuple(cells)))
-    stages = [f"cosine, {shown(stage, post)}" for stage in by_stage]
+    stages = [f"cosine, {stage_name(stage, post)}" for stage in by_stage]
     caption = (
         "Pairs whose cosine and human score stand farthest apart, by their rank within the set: "
         "0 % is the least similar pair, 100 % the most."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whitepool.aggregates import AVERAGE
-from whitepool.figures.colours import WHITENED, shown
+from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.jobs import Job, differing
 from whitepool.maps.names import called
 from whitepool.page import commands
@@ -152,7 +152,7 @@ def analysis(job: Job, place: int, name: str) -> Table:
     lines = []
     for values, scores in best:
         recipe = dict(zip(keys, values, strict=True))
-        named = {**recipe, "stage": shown(recipe["stage"], post)}
+        named = {**recipe, "stage": stage_name(recipe["stage"], post)}
         cells = (*(words(named[key]) for key in keys), *(score(scores.get(t)) for t in tasks))
         lines.append(Line(cells, commands.of_row(job, name, recipe), place))
     numeric = frozenset([*tasks, *(k for i, k in enumerate(keys) if _numbers(best, i))])
