@@ -7,12 +7,14 @@ machine to another, is not kept: times, execution metadata, ids.
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
+NO_WIDGETS = "ignore:IProgress not found"  # of tqdm, whose bars are not shown here
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -27,7 +29,8 @@ def executed(path: Path) -> nbformat.NotebookNode:
     """
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=where).execute()
+    client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources=where)
+    client.execute(env={**os.environ, "PYTHONWARNINGS": NO_WIDGETS})
     return cleaned(notebook)
 
 
