@@ -23,7 +23,9 @@ def code(notebook: Any) -> list[Any]:
 
 def printed(cell: Any) -> str:
     """What a cell wrote on stdout, lines and columns aside."""
-    return " ".join("".join(out.text for out in cell.outputs if out.get("name") == "stdout").split())
+    return " ".join(
+        "".join(out.text for out in cell.outputs if out.get("name") == "stdout").split()
+    )
 
 
 def figures(cell: Any) -> int:

@@ -1,7 +1,7 @@
 """whitepool: sentence embeddings from a frozen language model by pooling and whitening.
 
-`load` gives an `Encoder`; `Recipe` is what it saves; `evaluate` scores. They are imported when first used, so that
-`import whitepool` costs nothing.
+`load` gives an `Encoder`; `Recipe` is what it saves; `evaluate` scores. They are imported when
+first used, so that `import whitepool` costs nothing.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from whitepool.encoder import Encoder
 from whitepool.errors import UserError
 from whitepool.export.writing import check_export
 from whitepool.figures import files
-from whitepool.fit import fit_moments, provenance_of
+from whitepool.fit import Fit, fit_moments, provenance_of
 from whitepool.head_choice import HeadChoice, wants_choice, with_chosen_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
 from whitepool.module import SentenceEncoder
@@ -34,6 +34,7 @@ from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
+from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of
 from whitepool.recipe_scores import MADE
@@ -121,12 +122,7 @@ def train(config: DictConfig) -> float:
         )
         recipe.save(target)
         fit_report.write(recipe, fit, folder)
-        if logger and fit:
-            logger.log_metrics(fit.metrics())
-            logger.save()
-        if isinstance(logger, WandbRun):
-            title = wandb_names.artifact("recipe", recipe.model.name, config.pooling.name)
-            logger.keep("recipe", title, [target], recipe.provenance)
+        _log(recipe, fit, config.pooling.name, target, logger)
         fit_report.show(recipe, fit, target, folder)
         if exported is not None:
             Encoder.from_recipe(recipe, plm=plm).export(exported, overwrite=config.overwrite)
@@ -153,6 +149,18 @@ def _begin(config: DictConfig) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     return folder
+
+
+def _log(
+    recipe: Recipe, fit: Fit | None, pooling: str, target: Path, logger: Logger | Literal[False]
+) -> None:
+    """Log the spectrum, and to W&B the recipe too."""
+    if logger and fit:
+        logger.log_metrics(fit.metrics())
+        logger.save()
+    if isinstance(logger, WandbRun):
+        name = wandb_names.artifact("recipe", recipe.model.name, pooling)
+        logger.keep("recipe", name, [target], recipe.provenance)
 
 
 def _draw(

@@ -32,9 +32,7 @@ class Cosines(NamedTuple):
 
 
 @styled
-def histograms(
-    by_stage: Mapping[str, Cosines], what: str, post: str = WHITENED
-) -> Figure:
+def histograms(by_stage: Mapping[str, Cosines], what: str, post: str = WHITENED) -> Figure:
     """Shares of pairs by cosine, one panel for each stage, on the same axis.
 
     Args:

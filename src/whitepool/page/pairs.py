@@ -17,9 +17,7 @@ MOST = 50
 Floats = NDArray[np.float64]
 
 
-def misjudged(
-    table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]], post: str
-) -> Table:
+def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]], post: str) -> Table:
     """The pairs whose ranks differ most in the last stage, worst first.
 
     Args:
