@@ -274,9 +274,17 @@ def test_sweeps_of_wandb_are_what_evaluate_takes(sweep: str) -> None:
 
 def test_the_workspace_shows_what_runs_log() -> None:
     pytest.importorskip("wandb_workspaces", reason="wandb-workspaces is not installed")
-    from whitepool.workspace import build
+    from whitepool.workspace import MAPS, build
 
     workspace = build("me", "whitepool")
+    assert set(MAPS) < {
+        "layer_pairs_raw",
+        "layer_pairs_post",
+        "layers_best",
+        "heads",
+        "dims",
+        "table1",
+    }
     assert [section.name for section in workspace.sections] == [
         "Leaderboard", "Directions kept", "Layers and heads", "Vectors and weights",
     ]  # fmt: skip

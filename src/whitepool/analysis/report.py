@@ -60,8 +60,8 @@ class GridRun:
     def best(self) -> dict[str, Rows]:
         """The defined rows of each analysis' first table that compete, best first.
 
-        They have the protocol's aggregate, of the mean over tasks if there are several tasks, and are
-        of the split that is scored, not of one that only chooses (`analysis=heads`).
+        They have the protocol's aggregate, of the mean over tasks if there are several tasks, and
+        are of the split that is scored, not of one that only chooses (`analysis=heads`).
         """
         wanted = {
             "task": self.task,
