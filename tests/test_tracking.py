@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
+import logging
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,23 @@ from typing import Any
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
 
 import wandb_file
-from test_evaluate import command
-from whitepool import wandb_log, wandb_names
+from whitepool import wandb_names
+from whitepool.commands import hydra_job
+from whitepool.evaluation import evaluate
 from whitepool.scores import Row
-from whitepool.tracking import tracked
+from whitepool.training import train
+from whitepool.wandb_log import WandbRun, summary_of
 
 import tiny_suite
+from tiny import WORDS
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
+SWEEPS = sorted(path.stem for path in (CONF / "sweep").glob("*.yaml"))
 TASK = "mine"
 
 
@@ -43,17 +51,44 @@ class Multirun:
 
 
 @pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.MonkeyPatch]:
+    """W&B without a key, and with all that it keeps in a folder of its own."""
+    import wandb
+
+    folder = tmp_path_factory.mktemp("wandb_home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WANDB_MODE", "WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", "NETRC"):
+            patch.delenv(name, raising=False)
+        for name in ("CACHE", "CONFIG", "DATA"):
+            patch.setenv(f"WANDB_{name}_DIR", str(folder))
+        for name, value in (("HOME", str(folder)), ("WANDB_SILENT", "true"),
+                            ("WANDB_CONSOLE", "off")):  # fmt: skip
+            patch.setenv(name, value)
+        yield patch
+        wandb.teardown()
+
+
+@pytest.fixture(scope="module")
 def multirun(
-    tmp_path_factory: pytest.TempPathFactory, pairs: Path, checkpoint: Callable[[str], Path]
+    offline: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    pairs: Path,
+    checkpoint: Callable[[str], Path],
 ) -> Multirun:
     """Heads times analyses, one head of which the model does not have."""
     folder = tmp_path_factory.mktemp("wandb")
-    run = command(
-        folder, "-m", "pooling=avg,pooler", "analysis=none,dims", "logger=wandb",
-        "logger.tags=[tiny]", "model=distilbert", f"model.path={checkpoint('distilbert')}",
-        "data=pairs", f"data.path={pairs}", "bootstrap=10", "figures=true", WANDB_SILENT="true",
-    )  # fmt: skip
-    assert run.returncode == 1, run.stderr
+    GlobalHydra.instance().clear()
+    offline.chdir(folder)
+    offline.setenv("HYDRA_FULL_ERROR", "0")
+    with pytest.raises(SystemExit) as ended:
+        hydra_job.run("evaluate", [
+            "-m", "pooling=avg,pooler", "analysis=none,dims", "logger=wandb", "logger.tags=[tiny]",
+            "model=distilbert", f"model.path={checkpoint('distilbert')}", "data=pairs",
+            f"data.path={pairs}", "bootstrap=10", "cache=off", "trainer=cpu",
+            "trainer.enable_progress_bar=false",
+        ])  # fmt: skip
+    assert ended.value.code == 1
+    HydraConfig.instance().cfg = None  # else runs of other tests would count as jobs
     (made,) = folder.glob("multirun/*/*")
     return Multirun(made)
 
@@ -87,9 +122,8 @@ def test_the_table_is_that_of_the_run(multirun: Multirun) -> None:
     (path,) = multirun.folder.glob("0/wandb/offline-run-*/files/media/table/scores*.json")
     table = json.loads(path.read_text())
     content = multirun.results("0")
-    assert [dict(zip(table["columns"], row, strict=True)) for row in table["data"]] == content[
-        "scores"
-    ]
+    found = [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
+    assert [logged | row for row, logged in zip(content["scores"], found, strict=True)] == found
     assert wandb_file.summary(multirun.jobs["0"])["scores"]["nrows"] == len(content["scores"])
 
 
@@ -173,11 +207,13 @@ def test_summary_of_several_tasks() -> None:
     rows = [row(t, s, v) for t, s, v in [("a", "raw", 1), ("a", "post", 2), ("b", "raw", 3),
             ("b", "post", float("nan")), ("avg", "raw", 2), ("avg", "post", 2)]]  # fmt: skip
     rows += [row("a", "post", 50, "pearson"), Row("a", "", "all", "post", "spearman", 9, 0, 0, 9)]
-    assert wandb_log.summary_of(rows, "mean") == {
+    assert summary_of(rows, "mean") == {
         "raw/a": 1, "raw/b": 3, "raw/avg": 2, "a": 2, "avg": 2,
     }  # fmt: skip
-    assert wandb_log.summary_of([row("bq", "raw", 70, "accuracy"), row("bq", "raw", 30)], "mean") \
+    assert summary_of([row("bq", "raw", 70, "accuracy"), row("bq", "raw", 30)], "mean") \
         == {"raw/bq": 70, "raw/avg": 70, "bq": 70, "avg": 70}  # fmt: skip
+    undefined = [row("a", "raw", 1), row("a", "post", float("nan"))]
+    assert summary_of(undefined, "mean") == {"raw/a": 1, "raw/avg": 1}
 
 
 def test_names_of_artifacts_have_the_letters_that_wandb_takes() -> None:
@@ -197,41 +233,58 @@ def test_a_name_says_what_a_run_is() -> None:
     assert named("train", *given) == "bert pooler pca on text"
 
 
-def test_other_loggers_take_no_notice(tmp_path: Path) -> None:
-    config = tiny_suite.composed(tmp_path, tmp_path, "logger=csv")
-    with tracked(config, tmp_path) as logger:
-        wandb_log.log_summary(logger, {"avg": 1.0})
-        wandb_log.log_curve(logger, "k", [(1, {"post": 2.0})])
-        wandb_log.log_files(logger, "whitening", "w", [tmp_path], {})
-    assert not list(tmp_path.rglob("*wandb*"))
+def agent_command(sweep: dict[str, Any], chosen: dict[str, Any]) -> list[str]:
+    """What W&B's agent runs: program and arguments."""
+    from wandb.sdk.launch.sweeps import utils
+
+    given = {"args": {key: {"value": value} for key, value in chosen.items()}}
+    words = {
+        "${env}": ["/usr/bin/env"],
+        "${program}": [sweep["program"]],
+        **{f"${{{name}}}": some for name, some in utils.create_sweep_command_args(given).items()},
+    }
+    parts = utils.create_sweep_command(list(sweep["command"]))
+    env, python, *rest = [word for part in parts for word in words.get(part, [part])]
+    assert (env, python) == ("/usr/bin/env", "python")
+    return rest
 
 
-@pytest.mark.parametrize("sweep", sorted(path.stem for path in (CONF / "sweep").glob("*.yaml")))
+@pytest.mark.parametrize("sweep", SWEEPS)
 def test_sweeps_of_wandb_are_what_evaluate_takes(sweep: str) -> None:
-    """Every corner of the grid composes, and the metric is one that a run of it logs."""
+    """Every value composes, and the metric is one that a run of it logs."""
     content = yaml.safe_load((CONF / "sweep" / f"{sweep}.yaml").read_text())
-    assert (CONF.parent / content["program"]).is_file()
-    assert content["command"] == ["${env}", "python", "${program}", "${args_no_hyphens}"]
     choices = [
-        [
-            f"{key}={value}"
-            for value in p.get("values", [p[k] for k in ("value", "min", "max") if k in p])
-        ]
+        [(key, v) for v in p.get("values", [p[k] for k in ("value", "min", "max") if k in p])]
         for key, p in content["parameters"].items()
     ]
-    for overrides in itertools.product(*choices):
+    for place in range(max(map(len, choices))):
+        chosen = [some[min(place, len(some) - 1)] for some in choices]
+        program, *overrides = agent_command(content, dict(chosen))
+        assert (CONF.parent / program).is_file()
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = compose("evaluate", overrides=["output_dir=out", *overrides])
+            config = compose(Path(program).stem, overrides=["output_dir=out", *overrides])
+        for key, value in chosen:
+            got = OmegaConf.select(config, key)
+            assert (got.get("name", value) if OmegaConf.is_dict(got) else got) == value
         assert config.logger.name == "wandb"
+        assert config.logger.project == content["project"]
         assert content["metric"]["name"] in ("avg", *wandb_names.tasks(config))
         assert content["metric"]["goal"] == "maximize"
 
 
 def test_the_workspace_shows_what_runs_log() -> None:
     pytest.importorskip("wandb_workspaces", reason="wandb-workspaces is not installed")
-    from whitepool.workspace import build
+    from whitepool.workspace import MAPS, build
 
     workspace = build("me", "whitepool")
+    assert set(MAPS) < {
+        "layer_pairs_raw",
+        "layer_pairs_post",
+        "layers_best",
+        "heads",
+        "dims",
+        "table1",
+    }
     assert [section.name for section in workspace.sections] == [
         "Leaderboard", "Directions kept", "Layers and heads", "Vectors and weights",
     ]  # fmt: skip
@@ -239,3 +292,89 @@ def test_the_workspace_shows_what_runs_log() -> None:
     for logged in ("summary:avg", "summary:stsb", "summary:raw/avg", "k/post", "k/rotated",
                    "figures/layer_pairs_raw", "figures/heads", "figures/cosines"):  # fmt: skip
         assert logged in text
+
+
+def test_a_fit_keeps_its_recipe(
+    offline: pytest.MonkeyPatch, checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    draw = random.Random(0)
+    lines = [" ".join(draw.sample(WORDS, 5)) for _ in range(80)]
+    (tmp_path / "corpus.txt").write_text("\n".join(lines))
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("train", overrides=[
+            "corpus=text", f"corpus.path={tmp_path / 'corpus.txt'}", f"output_dir={tmp_path}",
+            "model=bert", f"model.path={checkpoint('bert')}", "logger=wandb", "trainer=cpu",
+            "trainer.enable_progress_bar=false",
+        ])  # fmt: skip
+    assert train(config) == 80
+    (path,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    found = wandb_file.records(path)
+    (artifact,) = (a for a in of(found, "artifact") if a.type == "recipe")
+    assert artifact.name == "recipe-bert-avg"
+    names = {entry.path for entry in artifact.manifest.contents}
+    assert names == {"recipe/recipe.yaml", "recipe/weights.safetensors"}
+    assert json.loads(artifact.metadata)["corpus"] == "text"
+    (run,) = of(found, "run")
+    assert (run.job_type, run.run_group, run.display_name) == (
+        "train", "", "bert avg[-1] pca on text",
+    )  # fmt: skip
+    assert wandb_file.summary(found)["figures/spectrum"]["filenames"]
+    assert wandb_file.exit_code(found) == 0
+
+
+class Breaking:
+    """A W&B run with a call that fails."""
+
+    def __init__(self, bad: str) -> None:
+        self.id, self.bad = "x", bad
+        self.calls: list[str] = []
+        self.codes: list[int] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def call(*_: object, exit_code: int = 0, **__: object) -> None:
+            self.calls.append(name)
+            if name == "finish":
+                self.codes.append(exit_code)
+            if name == self.bad:
+                raise OSError("the disk is full")
+
+        return call
+
+
+@pytest.mark.parametrize("call", ["init", "log", "define_metric", "log_artifact", "finish"])
+def test_no_failure_of_wandb_is_worth_a_run(
+    call: str,
+    checkpoint: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = Breaking(call)
+
+    def init(**_: object) -> Breaking:
+        if call == "init":
+            raise OSError("the disk is full")
+        return run
+
+    monkeypatch.setattr("wandb.init", init)
+    overrides = ["logger=wandb", "analysis=dims"] if call == "define_metric" else ["logger=wandb"]
+    with caplog.at_level(logging.WARNING):
+        score = evaluate(tiny_suite.composed(checkpoint("bert"), tmp_path, *overrides))
+    assert json.loads((tmp_path / "results.json").read_text())["headline"]["value"] == score
+    assert str(tmp_path) in capsys.readouterr().out.replace("\n", "")
+    told = [record.getMessage() for record in caplog.records if "W&B" in record.getMessage()]
+    assert told == ["W&B gets no more of this run, which goes on without it: OSError: the disk is "
+                    "full"]  # fmt: skip
+    assert run.codes == ([] if call == "init" else [0])
+
+
+def test_after_a_failure_nothing_is_logged_and_the_run_is_ended() -> None:
+    run = Breaking("log")
+    logger = WandbRun(lambda: run)
+    for _ in range(3):
+        logger.log_metrics({"avg": 1.0})
+    with pytest.raises(KeyboardInterrupt), logger:
+        raise KeyboardInterrupt
+    assert run.calls == ["log", "finish"]
+    assert run.codes == [1]

@@ -38,10 +38,12 @@ def summary(found: list[Any]) -> dict[str, Any]:
     """What the run's summary says at the end."""
     values: dict[str, Any] = {}
     for record in found:
-        items = (*record.summary.update, *record.history.item)
-        for item in items:
-            key = ".".join(item.nested_key) or item.key
-            values[key] = json.loads(item.value_json)
+        for item in (*record.summary.update, *record.history.item):
+            *outer, last = item.nested_key or [item.key]
+            place = values
+            for key in outer:
+                place = place.setdefault(key, {})
+            place[last] = json.loads(item.value_json)
     return values
 
 

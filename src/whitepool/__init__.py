@@ -1,7 +1,7 @@
 """whitepool: sentence embeddings from a frozen language model by pooling and whitening.
 
-`load` gives an `Encoder`; `Recipe` is what it saves. They are imported when first used, so that
-`import whitepool` costs nothing.
+`load` gives an `Encoder`; `Recipe` is what it saves; `evaluate` scores. They are imported when
+first used, so that `import whitepool` costs nothing.
 """
 
 from __future__ import annotations
@@ -15,15 +15,25 @@ if TYPE_CHECKING:
     from whitepool.export.opening import sentence_transformer
     from whitepool.loading import load
     from whitepool.recipe import Recipe
+    from whitepool.running import evaluate
 
     __version__: str
 
-__all__ = ["Encoder", "Recipe", "UserError", "__version__", "load", "sentence_transformer"]
+__all__ = [
+    "Encoder",
+    "Recipe",
+    "UserError",
+    "__version__",
+    "evaluate",
+    "load",
+    "sentence_transformer",
+]
 
 _HOMES = {
     "Encoder": "whitepool.encoder",
     "Recipe": "whitepool.recipe",
     "UserError": "whitepool.errors",
+    "evaluate": "whitepool.running",
     "load": "whitepool.loading",
     "sentence_transformer": "whitepool.export.opening",
 }

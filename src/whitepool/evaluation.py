@@ -11,7 +11,7 @@ from typing import Literal
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
-from whitepool import pictures, report, scores, wandb_log, wandb_names
+from whitepool import pictures, report, scores
 from whitepool.analysis.run import Grids, analyse
 from whitepool.corpus_pass import fit_on_corpus
 from whitepool.encoding import encode, make_trainer, open_store
@@ -157,19 +157,8 @@ def score_recipe(
         with_scores(recipe, values, command_line()).save(output / "recipe")
     run.write(output)
     save_predictions(output, table.scored, result.predictions, protocol.aggregate)
-    if logger:
-        logger.log_metrics(run.metrics())
-        logger.save()
-    run.log_table(logger)
-    wandb_log.log_summary(logger, wandb_log.summary_of(result.rows, protocol.aggregate))
-    wandb_log.log_files(
-        logger,
-        "whitening",
-        wandb_names.artifact("whitening", plm.name, config.pooling.name, config.whitening.name),
-        [output / "whitening.safetensors", output / "recipe"],
-        run.provenance(),
-    )
     report.show(run, output)
+    run.log(logger, output)
     pictures.of_run(config, inputs, encoded.vectors, maps, result, folder=output, logger=logger)
     return run.headline.value
 

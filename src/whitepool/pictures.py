@@ -17,6 +17,7 @@ from whitepool.cli import is_multirun
 from whitepool.figures import files
 from whitepool.inputs import Inputs
 from whitepool.jobs import Job, read_job
+from whitepool.maps.names import called
 from whitepool.scores import Scores
 from whitepool.whitening import Map
 
@@ -36,18 +37,19 @@ def of_run(
     """Figures and page of one scored recipe; a job of a multirun leaves the page to that."""
     if not files.wanted(config):
         return
+    post = called(config.whitening.name, "whitened")
 
     def drawings() -> files.Drawings:
         from whitepool.figures import of_run
 
-        return of_run.drawings(inputs, vectors, maps, scores, config.pooling.name)
+        return of_run.drawings(inputs, vectors, maps, scores, config.pooling.name, post)
 
     files.save(drawings, folder, logger)
     if not is_multirun():
         from whitepool.page import content, pairs, write
 
         def page() -> content.Page:
-            worst = pairs.misjudged(inputs.table, scores.predictions)
+            worst = pairs.misjudged(inputs.table, scores.predictions, post)
             return content.of_run(read_job(folder), worst)
 
         write.save(page, folder)
@@ -74,13 +76,14 @@ def of_analysis(
     """
     if not files.wanted(config):
         return
+    post = called(config.whitening.name, "whitened")
 
     def drawings() -> files.Drawings:
         from whitepool.figures import of_grids
 
         model, pooling = config.model.name, config.pooling.name
         return of_grids.drawings(
-            tables, task=task, aggregate=aggregate, model=model, pooling=pooling
+            tables, task=task, aggregate=aggregate, model=model, pooling=pooling, post=post
         )
 
     files.save(drawings, folder, logger)

@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from whitepool import wandb_names
 from whitepool.aggregates import AVERAGE
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
@@ -170,11 +171,28 @@ class Run:
             result["sentences_per_second"] = self.speed
         return result
 
-    def log_table(self, logger: Any) -> None:
-        """Log the rows as a table, where the logger has tables (W&B)."""
-        if hasattr(logger, "log_table"):
-            cells = [list(row.values()) for row in self.cells]
-            logger.log_table("scores", columns=COLUMNS, data=cells)
+    def log(self, logger: Any, folder: Path) -> None:
+        """Log scores; to W&B rows too, the scores that runs are compared by, and what was fitted.
+
+        Args:
+            logger: none, or one of Lightning's.
+            folder: of the run, with its map and recipe.
+        """
+        if not logger:
+            return
+        from whitepool.wandb_log import WandbRun, summary_of
+
+        logger.log_metrics(self.metrics())
+        logger.save()
+        if not isinstance(logger, WandbRun):
+            return
+        logger.log_metrics(summary_of(self.scores.rows, self.protocol.aggregate))
+        logger.log_table("scores", COLUMNS, [list(row.values()) for row in self.cells])
+        kind = "recipe" if self.maps is None else "whitening"
+        groups = (self.config[group]["name"] for group in ("pooling", "whitening"))
+        name = wandb_names.artifact(kind, self.model["name"], *groups)
+        files = [folder / "whitening.safetensors", folder / "recipe"]
+        logger.keep(kind, name, files, self.provenance())
 
 
 def describe(table: SentenceTable) -> dict[str, Any]:

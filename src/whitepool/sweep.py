@@ -41,8 +41,8 @@ class SummaryCallback(Callback):
             )
         with summing_up(config, folder) as logger:
             if logger:
-                cells = [list(map(str, row.values())) for row in jobs]
-                logger.log_table("jobs", columns=list(COLUMNS), data=cells)
+                cells = [[None if v == "" else v for v in row.values()] for row in jobs]
+                logger.log_table("jobs", COLUMNS, cells)
             pictures.of_multirun(config, found, folder, logger)
 
 

@@ -19,6 +19,7 @@ from whitepool.progress import progress_bar
 from whitepool.recipe import LongText, PostSpec, Prompts
 from whitepool.similarity import cosine_matrix, cosine_rows
 from whitepool.texts import checked, prompt_of
+from whitepool.token_weights import Weighed, weigh
 from whitepool.tokenizing import Tokenized
 from whitepool.vectors import PooledTexts
 from whitepool.whitening import Map, PostProcess
@@ -95,6 +96,20 @@ class TextEncoder:
             [False, True]
         """
         return self.pooled.tokenize(list(checked(sentences)))
+
+    def token_weights(self, sentences: Sequence[str]) -> list[Weighed]:
+        """Tokens of each of a few texts, and how much the head weighs them.
+
+        Raises:
+            UserError: a head without token weights, as ``max``.
+
+        Example:
+            >>> import whitepool
+            >>> encoder = whitepool.load("all_minilm", pooling="ditto", block=0, head=0)
+            >>> encoder.token_weights(["a dog runs"])[0].tokens
+            ('[CLS]', 'a', 'dog', 'runs', '[SEP]')
+        """
+        return weigh(self.pooled.plm, self.pooled.pooling, self.tokenize(sentences).ids)
 
     @overload
     def encode(

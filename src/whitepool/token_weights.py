@@ -24,25 +24,21 @@ class Weighed:
     weights: tuple[float, ...]
 
 
-def weigh(
-    plm: FrozenPLM, pooling: Pooling, texts: Sequence[str], max_length: int | None = None
-) -> list[Weighed]:
+def weigh(plm: FrozenPLM, pooling: Pooling, ids: Sequence[Sequence[int]]) -> list[Weighed]:
     """Tokens and weights of each text; a blank one has none.
 
     Args:
         plm: the frozen model.
         pooling: a linear head.
-        texts: few enough for one batch.
-        max_length: tokens per text, by default the model's.
+        ids: token ids of each text, few enough for one batch.
 
     Raises:
         UserError: a head without token weights.
     """
     if not isinstance(pooling, LinearPooling):
         raise UserError(f"{type(pooling).__name__} has no token weights: use a linear head.")
-    ids = plm.tokenize(texts, max_length).ids
     filled = [i for i, sequence in enumerate(ids) if sequence]
-    result = [Weighed((), ())] * len(texts)
+    result = [Weighed((), ())] * len(ids)
     if not filled:
         return result
     tokens = pad([ids[i] for i in filled], plm.pad_id)

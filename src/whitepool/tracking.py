@@ -6,16 +6,19 @@ import netrc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import CSVLogger, Logger
 
 from whitepool import wandb_names
 from whitepool.cli import is_multirun
 from whitepool.errors import UserError
+from whitepool.wandb_log import WandbRun
 
 
 @contextmanager
@@ -34,15 +37,8 @@ def tracked(config: DictConfig, folder: Path) -> Iterator[Logger | Literal[False
     elif name == "csv":
         yield CSVLogger(folder, name="csv", version="")
     elif name == "wandb":
-        run = _start(config, folder)
-        try:
-            from pytorch_lightning.loggers import WandbLogger
-
-            yield WandbLogger(experiment=run)
-        except BaseException:
-            run.finish(exit_code=1)
-            raise
-        run.finish()
+        with WandbRun(partial(_start, config, folder)) as run:
+            yield run
     else:
         raise UserError(f"logger.name is {name!r}: choose one of none, csv, wandb.")
 
@@ -52,7 +48,7 @@ def _start(config: DictConfig, folder: Path) -> Any:
     import wandb
 
     return wandb.init(
-        **_where(config, folder.parent if is_multirun() else None, folder),
+        **_where(config, _multirun(), folder),
         job_type=wandb_names.kind(config),
         tags=wandb_names.tags(config),
         name=wandb_names.name(config),
@@ -61,24 +57,30 @@ def _start(config: DictConfig, folder: Path) -> Any:
 
 
 @contextmanager
-def summing_up(config: DictConfig, multirun: Path) -> Iterator[Logger | None]:
+def summing_up(config: DictConfig, multirun: Path) -> Iterator[WandbRun | None]:
     """A W&B run that sums a multirun up, in the group of its jobs; None with another logger."""
     if config.logger.name != "wandb":
         yield None
         return
-    import wandb
-    from pytorch_lightning.loggers import WandbLogger
+    with WandbRun(partial(_start_summary, config, multirun)) as run:
+        yield run
 
-    run = wandb.init(
+
+def _start_summary(config: DictConfig, multirun: Path) -> Any:
+    """The W&B run that sums a multirun up."""
+    import wandb
+
+    return wandb.init(
         **_where(config, multirun, multirun),
         job_type="summary",
         tags=[str(tag) for tag in config.logger.tags],
         name=f"multirun {wandb_names.group(multirun)}",
     )
-    try:
-        yield WandbLogger(experiment=run)
-    finally:
-        run.finish()
+
+
+def _multirun() -> Path | None:
+    """The folder of the multirun that the running job is of."""
+    return Path(HydraConfig.get().sweep.dir).absolute() if is_multirun() else None
 
 
 def _where(config: DictConfig, multirun: Path | None, folder: Path) -> dict[str, Any]:

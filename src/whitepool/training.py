@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
-from whitepool import fit_report, wandb_log, wandb_names
+from whitepool import fit_report, wandb_names
 from whitepool.corpus_fit import fit_step
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
@@ -22,7 +22,7 @@ from whitepool.errors import UserError
 from whitepool.export.layout import check_model
 from whitepool.export.writing import check_export
 from whitepool.figures import files
-from whitepool.fit import provenance_of
+from whitepool.fit import Fit, provenance_of
 from whitepool.flow.step import of_vectors
 from whitepool.head_choice import HeadChoice, find_head
 from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
@@ -35,6 +35,7 @@ from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
+from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of
 from whitepool.recipe_scores import MADE
@@ -42,6 +43,7 @@ from whitepool.schema import plain
 from whitepool.states import resolve_layer
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
+from whitepool.wandb_log import WandbRun
 from whitepool.whitening import PostProcess
 from whitepool.whitening_choice import choose_whitening, is_auto, settled
 from whitepool.word_moments import check_words, of_words
@@ -117,11 +119,7 @@ def train(config: DictConfig) -> float:
         )
         recipe.save(target)
         fit_report.write(recipe, fit, folder)
-        if logger and fit:
-            logger.log_metrics(fit.metrics())
-            logger.save()
-        title = wandb_names.artifact("recipe", recipe.model.name, config.pooling.name)
-        wandb_log.log_files(logger, "recipe", title, [target], recipe.provenance)
+        _log(recipe, fit, config.pooling.name, target, logger)
         fit_report.show(recipe, fit, target, folder)
         if exported is not None:
             Encoder.from_recipe(recipe, plm=plm).export(exported, overwrite=config.overwrite)
@@ -149,6 +147,18 @@ def _begin(config: DictConfig) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     return folder
+
+
+def _log(
+    recipe: Recipe, fit: Fit | None, pooling: str, target: Path, logger: Logger | Literal[False]
+) -> None:
+    """Log the spectrum, and to W&B the recipe too."""
+    if logger and fit:
+        logger.log_metrics(fit.metrics())
+        logger.save()
+    if isinstance(logger, WandbRun):
+        name = wandb_names.artifact("recipe", recipe.model.name, pooling)
+        logger.keep("recipe", name, [target], recipe.provenance)
 
 
 def _draw(

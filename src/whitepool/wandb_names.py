@@ -53,4 +53,4 @@ def group(multirun: Path) -> str:
 
 def artifact(*parts: Any) -> str:
     """A name for an artifact, of the letters that W&B takes."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, parts)))[:128]
+    return re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(map(str, parts)))[:128]

@@ -78,16 +78,17 @@ def build(entity: str, project: str) -> ws.Workspace:
 
 
 def main() -> None:
-    """Build, save and print the link."""
+    """Build and save; W&B prints the link."""
     parser = argparse.ArgumentParser(prog="python -m whitepool.workspace", description=__doc__)
     parser.add_argument("entity", help="user or team")
     parser.add_argument("project")
     given = parser.parse_args()
+    import wandb
+
     try:
-        workspace = build(given.entity, given.project)
-    except UserError as error:
+        build(given.entity, given.project).save()
+    except (UserError, wandb.Error) as error:
         sys.exit(f"Error: {error}")
-    workspace.save()
 
 
 if __name__ == "__main__":

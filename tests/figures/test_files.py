@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,22 @@ def test_a_figure_that_fails_is_a_warning(tmp_path: Path, caplog: pytest.LogCapt
     assert "Figure bad failed: ValueError: no data" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("analysis", "of_the_map"),
+    [("none", {"scores", "cosines"}), ("layers", {"layer_pairs_post", "layers_best"})],
+)
+def test_a_map_that_does_not_whiten_is_not_called_so(
+    analysis: str, of_the_map: set[str], checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    overrides = ["figures=true", "whitening=remove_top", f"analysis={analysis}"]
+    evaluate(tiny_suite.composed(checkpoint("bert"), tmp_path, *overrides))
+    drawn = {p.stem: p.read_text(encoding="utf-8") for p in (tmp_path / "figures").glob("*.svg")}
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert {name for name, text in drawn.items() if "remove_top" in text} == of_the_map
+    assert not any("whitened" in text for text in (*drawn.values(), page))
+    assert re.search(r'"(name|label)":"(pairs, )?remove_top"', page)
+
+
 def test_without_matplotlib_a_run_says_so_and_goes_on(
     checkpoint: Callable[[str], Path],
     tmp_path: Path,
@@ -142,16 +159,17 @@ def test_spectra_are_of_what_whitening_is_fitted_on(plm: Callable[[str], Any]) -
 def test_token_weights_are_the_heads(plm: Callable[[str], Any]) -> None:
     model = plm("bert")
     sentences = ["a dog runs", " ", "two cat eats food in the park"]
-    weighed = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [0, -1]), sentences)
+    ids = model.tokenize(sentences).ids
+    weighed = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [0, -1]), ids)
     assert weighed[0].tokens == ("[CLS]", "a", "dog", "runs", "[SEP]")
     assert weighed[1].tokens == weighed[1].weights == ()
-    alone = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [-1]), sentences[2:])[0]
+    alone = weigh(model, LinearPooling(AttentionDiagonal(1, 2), [-1]), ids[2:])[0]
     assert weighed[2].weights == pytest.approx(alone.weights, abs=1e-6)
     assert len(weighed[2].weights) == len(weighed[2].tokens) == 9
-    uniform = weigh(model, LinearPooling(Uniform(), [-1]), sentences)[0]
+    uniform = weigh(model, LinearPooling(Uniform(), [-1]), ids)[0]
     assert uniform.weights == pytest.approx([0.2] * 5)
     with pytest.raises(UserError, match="MaxPooling has no token weights"):
-        weigh(model, MaxPooling([-1]), sentences)
+        weigh(model, MaxPooling([-1]), ids)
 
 
 def job(folder: Path, number: int, overrides: str, value: float | None) -> None:
@@ -167,6 +185,7 @@ def job(folder: Path, number: int, overrides: str, value: float | None) -> None:
     }  # fmt: skip
     content = {
         "headline": row, "scores": [row], "protocol": {"name": "simcse", "aggregate": "all"},
+        "config": {"whitening": {"name": "off"}},
     }  # fmt: skip
     (folder / str(number) / "results.json").write_text(json.dumps(content))
 

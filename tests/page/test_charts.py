@@ -64,7 +64,7 @@ def test_layers() -> None:
         for mix, value in [("0", 1.0), ("1", 2.0), ("2", math.nan), ("0+1", 5.0), ("0+2", 3.0),
                            ("1+2", 4.0), ("0+1+2", 2.5)]
     ]  # fmt: skip
-    chart = grid_charts.layers(rows, "stsb, all")
+    chart = grid_charts.layers(rows, "stsb, all", "whitened")
     check(chart)
     pairs, best = chart.views
     assert pairs.data[0]["z"] == [[1.0, None, None], [5.0, 2.0, None], [3.0, 4.0, None]]
@@ -89,6 +89,6 @@ def test_table1() -> None:
         for name, stage in (("cls_last", "raw"), ("avg_1_last_whitened", "post"))
         for row in made.rows(1, (stage,))
     ]
-    chart = grid_charts.table1(rows, "mean")
+    chart = grid_charts.table1(rows, "mean", "whitened")
     check(chart)
     assert chart.views[0].data[-1]["name"] == "published"

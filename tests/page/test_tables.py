@@ -177,7 +177,7 @@ def test_misjudged_pairs_are_those_with_the_farthest_ranks(plm: Any) -> None:
         stage: [rng.uniform(-1, 1, len(s.gold)).round(1) for s in table.scored]
         for stage in ("raw", "post")
     }
-    found = misjudged(table, by_stage)
+    found = misjudged(table, by_stage, "whitened")
     assert len(found.lines) == 50
     assert found.total == 225
     gaps = []

@@ -16,11 +16,11 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.table import Table
 
-from whitepool import wandb_log
 from whitepool.aggregates import AVERAGE
 from whitepool.analysis.base import Rows
 from whitepool.inputs import Inputs
 from whitepool.report import SCHEMA, describe, versions
+from whitepool.wandb_log import WandbRun
 
 SCORE = ("task", "subset", "aggregate", "stage", "metric", "value", "n")  # in every row
 SHOWN = 8  # rows on the terminal
@@ -60,7 +60,8 @@ class GridRun:
     def best(self) -> dict[str, Rows]:
         """The defined rows of each analysis' first table that compete, best first.
 
-        They have the protocol's aggregate, of the mean over tasks if there are several tasks.
+        They have the protocol's aggregate, of the mean over tasks if there are several tasks, and
+        are of the split that is scored, not of one that only chooses (`analysis=heads`).
         """
         wanted = {
             "task": self.task,
@@ -68,9 +69,11 @@ class GridRun:
             "aggregate": self.inputs.protocol.aggregate,
             "metric": "spearman",
         }
+        scored = " and ".join(dict.fromkeys(s.split for s in self.inputs.table.scored))
         result = {}
         for name, tables in self.tables.items():
             rows = next(iter(tables.values()))
+            rows = [r for r in rows if r.get("split", scored) == scored]
             competing = [r for r in rows if all(r.get(k) == v for k, v in wanted.items())]
             defined = [row for row in competing if not math.isnan(row["value"])]
             result[name] = sorted(defined, key=lambda row: -row["value"])
@@ -128,7 +131,7 @@ class GridRun:
             file.write("\n")
 
     def log(self, logger: Any) -> None:
-        """Log the headline and the best rows, the latter where the logger has tables (W&B)."""
+        """Log the headline and the best rows, the latter where it is W&B."""
         if not logger:
             return
         metrics = {f"{name}/best": rows[0]["value"] for name, rows in self.best.items() if rows}
@@ -137,14 +140,14 @@ class GridRun:
         metrics["sentences_per_second"] = self.encoded / self.encode_seconds
         logger.log_metrics(metrics)
         logger.save()
-        if hasattr(logger, "log_table"):
-            for name, rows in self.best.items():
-                if rows:
-                    cells = [list(row.values()) for row in rows]
-                    logger.log_table(name, columns=list(rows[0]), data=cells)
-        top = self.headline["value"]
-        wandb_log.log_summary(logger, {} if math.isnan(top) else {self.task: top, AVERAGE: top})
-        wandb_log.log_curve(logger, "k", self.curve())
+        if not isinstance(logger, WandbRun):
+            return
+        for name, rows in self.best.items():
+            if rows:
+                logger.log_table(name, list(rows[0]), [list(row.values()) for row in rows])
+        if not math.isnan(top := self.headline["value"]):
+            logger.log_metrics({self.task: top, AVERAGE: top})
+        logger.log_curve("k", self.curve())
 
     def curve(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Each k of the table `dims` and the scores there by stage, of what recipes compete on."""

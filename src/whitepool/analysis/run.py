@@ -148,8 +148,8 @@ def analyse(
         device=device,
     )
     run.write(output)
-    run.log(logger)
     run.show(output)
+    run.log(logger)
     pictures.of_analysis(
         config,
         {name: rows for tables in run.tables.values() for name, rows in tables.items()},

@@ -14,15 +14,21 @@ CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
 
 
 class Stage(NamedTuple):
-    """How a stage of scores is called and drawn; markers in the letters of matplotlib."""
+    """How a stage of scores is drawn; markers in the letters of matplotlib."""
 
-    name: str
     colour: str
     marker: str
 
 
-STAGES = {
-    "raw": Stage("raw", RED, "o"),
-    "post": Stage("whitened", BLUE, "s"),
-    "rotated": Stage("rotated", GREEN, "^"),
-}
+STAGES = {"raw": Stage(RED, "o"), "post": Stage(BLUE, "s"), "rotated": Stage(GREEN, "^")}
+WHITENED = "whitened"
+
+
+def stage_name(stage: str, post: str) -> str:
+    """What a stage is called.
+
+    Args:
+        stage: raw, post or rotated.
+        post: what the map is called that leads to the stage post, see `whitepool.maps.names`.
+    """
+    return post if stage == "post" else stage

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from whitepool.figures.colours import GREY, STAGES
+from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.style import COLUMN, styled
 
 BINS = np.linspace(-1, 1, 101)
@@ -32,17 +32,18 @@ class Cosines(NamedTuple):
 
 
 @styled
-def histograms(by_stage: Mapping[str, Cosines], what: str) -> Figure:
+def histograms(by_stage: Mapping[str, Cosines], what: str, post: str = WHITENED) -> Figure:
     """Shares of pairs by cosine, one panel for each stage, on the same axis.
 
     Args:
         by_stage: stage -> its cosines.
         what: what was encoded, for the title.
+        post: what the map is called.
     """
     figure = Figure(figsize=(COLUMN, 0.5 + 1.05 * len(by_stage)), layout="constrained")
     panels = figure.subplots(len(by_stage), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (stage, (scored, unrelated)) in zip(panels, by_stage.items(), strict=True):
-        name, colour, _ = STAGES[stage]
+        colour = STAGES[stage].colour
         axes.stairs(
             _shares(scored), BINS, fill=True, color=colour, alpha=0.5,
             label=f"scored, mean {_mean(scored)}",
@@ -52,7 +53,7 @@ def histograms(by_stage: Mapping[str, Cosines], what: str) -> Figure:
             label=f"random, mean {_mean(unrelated)}",
         )  # fmt: skip
         axes.axvline(0, color=GREY, linewidth=0.6)
-        axes.set_title(name)
+        axes.set_title(stage_name(stage, post), parse_math=False)
         axes.set_ylabel("% of pairs")
         axes.legend(
             loc="lower right", bbox_to_anchor=(1.01, 0.97), ncols=2, handlelength=1,

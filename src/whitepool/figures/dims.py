@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
-from whitepool.figures.colours import GREY, STAGES
+from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.rows import Rows
 from whitepool.figures.style import COLUMN, SPEARMAN, styled
 
@@ -32,11 +32,11 @@ def score_by_k(rows: Rows, what: str) -> Figure:
         k, value = np.array(curve).reshape(-1, 2).T
         if not len(k) or np.isnan(value).all():
             continue
-        name, colour, marker = STAGES[stage]
+        colour, marker = STAGES[stage]
         best = int(np.nanargmax(value))
         axes.plot(
             k, value, color=colour, marker=marker, markevery=[best], markersize=5,
-            label=f"{name}: best k = {k[best]:.0f}, {value[best]:.2f}",
+            label=f"{stage_name(stage, WHITENED)}: best k = {k[best]:.0f}, {value[best]:.2f}",
         )  # fmt: skip
         last = max(last, int(k[-1]))
         tops.append(float(value[best]))

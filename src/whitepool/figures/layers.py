@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from whitepool.figures.colours import BLUE, GREY, STAGES
+from whitepool.figures.colours import BLUE, GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.heat import heat, mark
 from whitepool.figures.rows import Rows, combined
 from whitepool.figures.style import COLUMN, SPEARMAN, styled
@@ -53,12 +53,13 @@ def pair_map(rows: Rows, what: str) -> Figure:
 
 
 @styled
-def best_by_size(rows: Rows, what: str) -> Figure:
+def best_by_size(rows: Rows, what: str, post: str = WHITENED) -> Figure:
     """Best score against the number of combined layers, and below it the layers of the best.
 
     Args:
         rows: of the table `layers_best`, one task and aggregate, any stages.
         what: what was scored, for the title.
+        post: what the map is called.
     """
     by_stage: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: int(row["size"])):
@@ -69,10 +70,10 @@ def best_by_size(rows: Rows, what: str) -> Figure:
     figure = Figure(figsize=(COLUMN, 1.7 + 0.11 * (depth + 1)), layout="constrained")
     top, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.3, 0.11 * (depth + 1)))
     for stage, best in by_stage.items():
-        name, colour, marker = STAGES[stage]
+        colour, marker = STAGES[stage]
         top.plot(
             list(best), [row["value"] for row in best.values()],
-            color=colour, marker=marker, label=name,
+            color=colour, marker=marker, label=stage_name(stage, post),
         )  # fmt: skip
     if len(by_stage) > 1:
         top.legend(loc="best")

@@ -9,7 +9,9 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from whitepool.figures import recipes
+from whitepool.figures.colours import WHITENED
 from whitepool.jobs import Job, names_of
+from whitepool.maps.names import called
 
 
 def drawings(jobs: Sequence[Job]) -> dict[str, Callable[[], Figure]]:
@@ -19,7 +21,8 @@ def drawings(jobs: Sequence[Job]) -> dict[str, Callable[[], Figure]]:
         if job.results is None or not job.results["scores"]:
             continue
         protocol, task = job.results["protocol"], job.results["headline"]["task"]
-        for line in recipes.lines(name, job.results["scores"], protocol["aggregate"]):
+        post = called(job.results["config"]["whitening"]["name"], WHITENED)
+        for line in recipes.lines(name, job.results["scores"], protocol["aggregate"], post):
             value = line.scores[task].value
             found = by_protocol.setdefault(protocol["name"], [])
             found.append((-math.inf if math.isnan(value) else value, line))

@@ -35,6 +35,7 @@ def drawings(
     maps: Mapping[str, Map] | None,
     scores: Scores,
     pooling: str,
+    post: str,
 ) -> dict[str, Callable[[], Figure]]:
     """What draws each figure, by its name.
 
@@ -44,17 +45,18 @@ def drawings(
         maps: map of each fit set, None for none.
         scores: what came of it.
         pooling: name of the head, for titles.
+        post: what the map is called.
     """
     table, protocol = inputs.table, inputs.protocol
     title = f"{inputs.plm.name}, {pooling}"
     names = ", ".join(dict.fromkeys(s.task for s in table.scored))
     found: dict[str, Callable[[], Figure]] = {
         "scores": lambda: recipes.scores(
-            recipes.lines("", [asdict(row) for row in scores.rows], protocol.aggregate),
+            recipes.lines("", [asdict(row) for row in scores.rows], protocol.aggregate, post),
             f"{title}, protocol {protocol.name}",
         ),
         "cosines": lambda: cosines.histograms(
-            beside_random(table, vectors, maps, protocol), f"{title}: {names}"
+            beside_random(table, vectors, maps, protocol), f"{title}: {names}", post
         ),
         "spectrum": lambda: spectrum.spectrum(spectra(table, vectors, protocol), title),
     }
@@ -115,5 +117,4 @@ def of_moments(moments: Moments) -> spectrum.Eigenvalues:
 def weighed(inputs: Inputs) -> list[Weighed]:
     """The first sentences of a length that can be shown, and what the head makes of them."""
     rows = [row for row, ids in enumerate(inputs.table.ids) if SHORT <= len(ids) <= LONG]
-    texts = [inputs.table.texts[row] for row in rows[:STRIPS]]
-    return weigh(inputs.plm, inputs.pooling, texts, inputs.max_length)
+    return weigh(inputs.plm, inputs.pooling, [inputs.table.ids[row] for row in rows[:STRIPS]])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from whitepool.figures.colours import GREY, STAGES
+from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.rows import Rows
 from whitepool.figures.style import COLUMN, PAGE, styled
 
@@ -33,14 +33,21 @@ class Recipe(NamedTuple):
         name: what tells it from the others.
         stage: raw, post or rotated.
         scores: by task.
+        post: what the map is called.
     """
 
     name: str
     stage: str
     scores: Mapping[str, Score]
+    post: str = WHITENED
+
+    @property
+    def called(self) -> str:
+        """What the stage is called."""
+        return stage_name(self.stage, self.post)
 
 
-def lines(name: str, rows: Rows, aggregate: str) -> list[Recipe]:
+def lines(name: str, rows: Rows, aggregate: str, post: str = WHITENED) -> list[Recipe]:
     """One line for each stage of a run.
 
     Args:
@@ -48,6 +55,7 @@ def lines(name: str, rows: Rows, aggregate: str) -> list[Recipe]:
         rows: as in scores.csv, with or without a column of published values; the first metric
             of a task is the one it is judged by.
         aggregate: all, mean or wmean.
+        post: what the map is called.
     """
     found: dict[str, dict[str, Score]] = {}
     judged: dict[str, str] = {}
@@ -57,7 +65,7 @@ def lines(name: str, rows: Rows, aggregate: str) -> list[Recipe]:
             numbers = (row.get(key) for key in ("value", "low", "high", "published"))
             score = Score(*(math.nan if number is None else number for number in numbers))
             found.setdefault(row["stage"], {})[row["task"]] = score
-    return [Recipe(name, stage, scores) for stage, scores in found.items()]
+    return [Recipe(name, stage, scores, post) for stage, scores in found.items()]
 
 
 @styled
@@ -75,7 +83,7 @@ def scores(recipes: Sequence[Recipe], what: str) -> Figure:
     tasks = list(dict.fromkeys(task for recipe in recipes for task in recipe.scores))
     across = min(max(len(tasks), 1), 4)
     down = -(-max(len(tasks), 1) // across)
-    names = [shorten(r.name or STAGES[r.stage][0]) for r in recipes]
+    names = [shorten(r.name or r.called) for r in recipes]
     width = COLUMN if across == 1 and max(map(len, names), default=0) <= 24 else PAGE
     height = 0.6 + down * (0.45 + 0.16 * max(len(recipes), 2))
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -86,7 +94,7 @@ def scores(recipes: Sequence[Recipe], what: str) -> Figure:
             score = recipe.scores.get(task)
             if score is None or math.isnan(score.value):
                 continue
-            _, colour, marker = STAGES[recipe.stage]
+            colour, marker = STAGES[recipe.stage]
             if not math.isnan(score.low):
                 axes.plot([score.low, score.high], [at, at], color=colour, linewidth=1)
             axes.plot(score.value, at, marker, color=colour)
@@ -117,9 +125,12 @@ def _legend(figure: Figure, recipes: Sequence[Recipe]) -> None:
     """What marks and lines mean, below the panels."""
     from matplotlib.lines import Line2D
 
-    stages = list(dict.fromkeys(recipe.stage for recipe in recipes))
+    names: dict[str, dict[str, None]] = {}
+    for recipe in recipes:
+        names.setdefault(recipe.stage, {})[recipe.called] = None
     handles = [
-        Line2D([], [], color=STAGES[s][1], marker=STAGES[s][2], label=STAGES[s][0]) for s in stages
+        Line2D([], [], color=STAGES[s].colour, marker=STAGES[s].marker, label=", ".join(names[s]))
+        for s in names
     ]
     every = [score for recipe in recipes for score in recipe.scores.values()]
     if any(not math.isnan(score.low) for score in every):

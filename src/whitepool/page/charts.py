@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whitepool.figures.colours import BLUE, STAGES
+from whitepool.figures.colours import BLUE, STAGES, WHITENED, stage_name
 
 SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up"}
 SCORE = "score x100"
@@ -51,11 +51,13 @@ class Point:
         name: of the recipe.
         stage: raw, post or rotated.
         scores: by task, rows as in scores.csv.
+        post: what the map is called.
     """
 
     name: str
     stage: str
     scores: Mapping[str, Mapping[str, Any]]
+    post: str = WHITENED
 
 
 def text(value: object) -> str:
@@ -67,7 +69,7 @@ def recipes(points: Sequence[Point], tasks: Sequence[str]) -> Chart:
     """Scores with intervals, one view for each task; of one recipe, all tasks in one view."""
     if len({point.name for point in points}) == 1:
         data = [
-            _series(p.stage, [(text(t), p.scores[t]) for t in tasks if t in p.scores], "y")
+            _series([p], [(text(t), p.scores[t]) for t in tasks if t in p.scores], "y")
             for p in points
         ]
         data += _published([(text(t), p.scores[t]) for p in points for t in p.scores], "y")
@@ -93,11 +95,13 @@ def _by_recipe(points: Sequence[Point], task: str) -> View:
         best[p.name] = max(best.get(p.name, -math.inf), p.scores[task]["value"])
     top = sorted(best, key=lambda name: best[name])[-MOST:]
     has, order = [p for p in has if p.name in top], [text(name) for name in top]
-    stages = dict.fromkeys(p.stage for p in has)
+    by_stage: dict[str, list[Point]] = {}
+    for p in has:
+        by_stage.setdefault(p.stage, []).append(p)
     named = [(text(p.name), p.scores[task]) for p in has]
     data = [
-        _series(stage, [pair for pair, p in zip(named, has, strict=True) if p.stage == stage], "x")
-        for stage in stages
+        _series(some, [(text(p.name), p.scores[task]) for p in some], "x")
+        for some in by_stage.values()
     ]
     layout = {
         "height": max(280, 90 + 22 * len(order)),
@@ -111,19 +115,20 @@ def _by_recipe(points: Sequence[Point], task: str) -> View:
 
 
 def _series(
-    stage: str, named: Sequence[tuple[str, Mapping[str, Any]]], axis: str
+    points: Sequence[Point], named: Sequence[tuple[str, Mapping[str, Any]]], axis: str
 ) -> dict[str, Any]:
-    """Points of a stage, scores along ``axis`` and names along the other."""
-    style, other = STAGES[stage], "y" if axis == "x" else "x"
+    """Scores of points of one stage along ``axis``, and names along the other."""
+    style, other = STAGES[points[0].stage], "y" if axis == "x" else "x"
+    called = text(", ".join(dict.fromkeys(stage_name(p.stage, p.post) for p in points)))
     values = [row["value"] if _known(row["value"]) else None for _, row in named]
     result: dict[str, Any] = {
         "type": "scatter",
         "mode": "markers",
-        "name": style.name,
+        "name": called,
         axis: values,
         other: [name for name, _ in named],
         "marker": {"color": style.colour, "symbol": SYMBOLS[style.marker], "size": 9},
-        "hovertemplate": f"%{{{other}}}<br>{style.name} %{{{axis}:.2f}}<extra></extra>",
+        "hovertemplate": f"%{{{other}}}<br>{called} %{{{axis}:.2f}}<extra></extra>",
     }
     if any(_known(row.get("low")) for _, row in named):
         result[f"error_{axis}"] = {

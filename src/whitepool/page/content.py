@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from whitepool.figures.colours import WHITENED
 from whitepool.figures.files import FOLDER
 from whitepool.jobs import Job, names_of
+from whitepool.maps.names import called
 from whitepool.page import charts, grid_charts, tables
 from whitepool.page.charts import Chart
 from whitepool.page.tables import Table
@@ -106,7 +108,8 @@ def _recipes(jobs: Sequence[Job]) -> Section | None:
         content = job.results or {}
         found = tables.by_stage(content["scores"], content["protocol"]["aggregate"])
         label = name if len(scored) > 1 else ""
-        points += [charts.Point(label, stage, scores) for stage, scores in found.items()]
+        post = called(content["config"]["whitening"]["name"], WHITENED)
+        points += [charts.Point(label, stage, scores, post) for stage, scores in found.items()]
     tasks = tables.in_order(task for point in points for task in point.scores)
     return Section("", (table,), (charts.recipes(points, tasks),))
 

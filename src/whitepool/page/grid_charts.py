@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from whitepool.figures.colours import STAGES
+from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.figures.rows import Rows, combined
 from whitepool.jobs import Job
+from whitepool.maps.names import called
 from whitepool.page.charts import Chart, Point, View, heat, known, line, recipes
 from whitepool.page.tables import by_stage, in_order
 
@@ -22,19 +23,20 @@ def of_analysis(job: Job, name: str) -> Chart | None:
         "subset": "",
     }
     scored = f"{here['task']}, {here['aggregate']}"
+    post = called(content["config"]["whitening"]["name"], WHITENED)
     if name == "layers":
-        return layers(list(job.table("layers", **here)), scored)
+        return layers(list(job.table("layers", **here)), scored, post)
     if name == "dims":
         return dims(list(job.table("dims", **here)), scored)
     if name == "heads":
         return heads(job, here["task"])
     if name == "table1":
         rows = list(job.table("table1", subset="", aggregate=here["aggregate"]))
-        return table1(rows, str(here["aggregate"]))
+        return table1(rows, str(here["aggregate"]), post)
     return None
 
 
-def layers(rows: Rows, scored: str) -> Chart:
+def layers(rows: Rows, scored: str, post: str) -> Chart:
     """Score of every pair of layers for each stage, and the best score for each size."""
     views = []
     for stage in dict.fromkeys(str(row["stage"]) for row in rows):
@@ -50,14 +52,14 @@ def layers(rows: Rows, scored: str) -> Chart:
                    default=None)  # fmt: skip
         marked = [(found.index(best[-1]), found.index(best[0]))] if best else []
         names = [str(layer) for layer in found]
-        label = f"pairs, {STAGES[stage].name}"
+        label = f"pairs, {stage_name(stage, post)}"
         views.append(heat(label, values, (names, names), ("with layer", "layer"), marked))
-    views.append(_best_by_size(rows))
+    views.append(_best_by_size(rows, post))
     caption = f"Layers combined, {scored}; layer 0 is the embedding output, the best is framed."
     return Chart("Layers", caption, tuple(views))
 
 
-def _best_by_size(rows: Rows) -> View:
+def _best_by_size(rows: Rows, post: str) -> View:
     data = []
     for stage in dict.fromkeys(str(row["stage"]) for row in rows):
         best: dict[int, Mapping[str, Any]] = {}
@@ -67,7 +69,7 @@ def _best_by_size(rows: Rows) -> View:
                 top = best.get(size)
                 best[size] = row if top is None or value > top["value"] else top
         sizes = sorted(best)
-        curve = line(STAGES[stage].name, sizes, [best[n]["value"] for n in sizes], stage)
+        curve = line(stage_name(stage, post), sizes, [best[n]["value"] for n in sizes], stage)
         curve |= {
             "mode": "lines+markers",
             "text": [str(best[n]["layers"]) for n in sizes],
@@ -88,7 +90,7 @@ def dims(rows: Rows, scored: str) -> Chart:
         curve = sorted((int(r["k"]), known(r["value"])) for r in rows if r["stage"] == stage)
         if curve:
             ks, values = zip(*curve, strict=True)
-            data.append(line(STAGES[stage].name, ks, values, stage))
+            data.append(line(stage_name(stage, WHITENED), ks, values, stage))
     for row in rows:
         if row["stage"] == "raw" and data:
             ends = [1, max(max(curve["x"]) for curve in data)]
@@ -127,10 +129,10 @@ def heads(job: Job, task: str) -> Chart:
     return Chart("Attention heads", caption, tuple(views))
 
 
-def table1(rows: Rows, aggregate: str) -> Chart:
+def table1(rows: Rows, aggregate: str, post: str) -> Chart:
     """The rows of WhiteningBERT's Table 1, published values beside them."""
     points = [
-        Point(str(name), stage, scores)
+        Point(str(name), stage, scores, post)
         for name in dict.fromkeys(row["row"] for row in rows)
         for stage, scores in by_stage([r for r in rows if r["row"] == name], aggregate).items()
     ]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from whitepool.correlation import rank
 from whitepool.data.table import SentenceTable
-from whitepool.figures.colours import STAGES
+from whitepool.figures.colours import stage_name
 from whitepool.page.tables import Cell, Line, Table
 
 MOST = 50
@@ -17,12 +17,15 @@ MOST = 50
 Floats = NDArray[np.float64]
 
 
-def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]]) -> Table | None:
+def misjudged(
+    table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]], post: str
+) -> Table | None:
     """The pairs whose ranks differ most in the last stage, worst first; None of rankings.
 
     Args:
         table: the sentences and pairs.
         by_stage: stage -> cosines of each scored set, (pair,).
+        post: what the map is called.
     """
     if any(s.ranking is not None for s in table.scored):
         return None
@@ -43,7 +46,7 @@ def misjudged(table: SentenceTable, by_stage: Mapping[str, Sequence[Floats]]) ->
         for stage, cosines in by_stage.items():
             cells.append(_number(cosines[place][pair], ranks[stage][place][pair]))
         lines.append(Line(tuple(cells)))
-    stages = [f"cosine, {STAGES[stage].name}" for stage in by_stage]
+    stages = [f"cosine, {stage_name(stage, post)}" for stage in by_stage]
     caption = (
         "Pairs whose cosine and human score stand farthest apart, by their rank within the set: "
         "0 % is the least similar pair, 100 % the most."

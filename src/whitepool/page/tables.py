@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whitepool.aggregates import AVERAGE
-from whitepool.figures.colours import STAGES
+from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.jobs import Job, differing
+from whitepool.maps.names import called
 from whitepool.page import commands
 
 MOST = 1000  # rows of an analysis
@@ -133,6 +134,7 @@ def analysis(job: Job, place: int, name: str) -> Table:
         name: of the table.
     """
     content = job.results or {}
+    post = called(content["config"]["whitening"]["name"], WHITENED)
     aggregate, top = content["protocol"]["aggregate"], content["headline"]["task"]
     found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     keys: list[str] = []
@@ -150,8 +152,8 @@ def analysis(job: Job, place: int, name: str) -> Table:
     lines = []
     for values, scores in best:
         recipe = dict(zip(keys, values, strict=True))
-        shown = {**recipe, "stage": STAGES[recipe["stage"]][0]}
-        cells = (*(words(shown[key]) for key in keys), *(score(scores.get(t)) for t in tasks))
+        named = {**recipe, "stage": stage_name(recipe["stage"], post)}
+        cells = (*(words(named[key]) for key in keys), *(score(scores.get(t)) for t in tasks))
         lines.append(Line(cells, commands.of_row(job, name, recipe), place))
     numeric = frozenset([*tasks, *(k for i, k in enumerate(keys) if _numbers(best, i))])
     caption = f"Spearman x100, {aggregate}, best on {top} first; the file is {name}.csv."
