@@ -161,7 +161,7 @@ def measure(plm: FrozenPLM, dev: PairSet, test: PairSet, batch_tokens: int) -> F
                 parts[name].append(pooling.by_layer(states).numpy())
 
     by_layer = {name: _in_order(some, order, len(table)) for name, some in parts.items()}
-    ditto = by_layer["means"][:, list(layers)].mean(1)
+    ditto = by_layer["means"][:, np.array(layers, dtype=int)].mean(1)
     teachers = {
         CRITERION: whitened_cosines(ditto[rows_of]),
         "tf-idf cosines": tfidf_cosines([table.ids[row] for row in rows_of], statistics),
