@@ -40,7 +40,8 @@ def run(arguments: Sequence[str]) -> int:
     recipe = Path(given["recipe"]).expanduser()
     if not (is_recipe(recipe) or is_export(recipe)):
         raise UserError(
-            f"recipe={recipe} is no recipe folder: give one that evaluate, train or Encoder.save left."
+            f"recipe={recipe} is no recipe folder: give one that evaluate, train or Encoder.save "
+            "left."
         )
     quiet_libraries()
     encoder: Any = load(recipe)
