@@ -42,3 +42,6 @@ def test_a_recipe_is_exported_once_and_replaced_where_that_is_said(
     capsys.readouterr()
     assert run(["recipe=other", "output=own"]) == 0
     assert capsys.readouterr().out.endswith(': whitepool.sentence_transformer("own")\n')
+    for none in ("nowhere", "all_minilm"):
+        with pytest.raises(UserError, match=f"recipe={none} is no recipe folder: give one that"):
+            run([f"recipe={none}", "output=no"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from whitepool.commands.assignments import assignments, truth
 from whitepool.commands.console import HELP
+from whitepool.errors import UserError
 
 USAGE = """usage: whitepool export recipe=FOLDER output=FOLDER [overwrite=true]
 
@@ -31,12 +32,19 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     given = assignments(arguments, "export", {"recipe": None, "output": None, "overwrite": "false"})
     overwrite = truth("overwrite", given["overwrite"])
-    from whitepool.export.layout import is_own
+    from whitepool.export.layout import is_export, is_own
     from whitepool.inputs import quiet_libraries
     from whitepool.loading import load
+    from whitepool.recipe_folder import is_recipe
 
+    recipe = Path(given["recipe"]).expanduser()
+    if not (is_recipe(recipe) or is_export(recipe)):
+        raise UserError(
+            f"recipe={recipe} is no recipe folder: give one that evaluate, train or Encoder.save "
+            "left."
+        )
     quiet_libraries()
-    encoder: Any = load(given["recipe"])
+    encoder: Any = load(recipe)
     output = Path(given["output"]).expanduser()
     encoder.export(output, overwrite=overwrite)
     loader = "whitepool.sentence_transformer" if is_own(output) else "SentenceTransformer"
