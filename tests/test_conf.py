@@ -82,8 +82,7 @@ def test_every_model_is_of_a_family_that_is_tested() -> None:
     """`test_families` and `test_packing` encode with a tiny model of each of these."""
     named = [name for names in FAMILY_OF.values() for name in names.split()]
     assert sorted([*named, "hub", "local", "words"]) == choices("model")
-    # transformers 5 has no NEZHA, so that its two files compose and cannot be loaded.
-    assert set(FAMILY_OF) <= set(FAMILIES) | {"nezha"}
+    assert set(FAMILY_OF) <= set(FAMILIES)
 
 
 @pytest.mark.parametrize("pooling", choices("pooling"))

@@ -71,7 +71,7 @@ def test_version_and_commands(command: Command) -> None:
             ["compare", "a", "b", "stge=raw"],
             "did you mean stage=? It takes stage=, bootst",
         ),
-        (["evaluate", "--list", "modls"], "--list modls: did you mean models? give one of model,"),
+        (["evaluate", "--list", "modls"], "--list modls: did you mean model? give one of model,"),
         (["cache"], "whitepool cache has to be told what to do: choose list or clear."),
         (["cache", "show"], "whitepool cache has no 'show': choose list or clear."),
         (["cache", "clear"], "needs a kind: choose one of vectors, assets, all."),
@@ -80,7 +80,7 @@ def test_version_and_commands(command: Command) -> None:
         (["export", "recipe=a"], "output has no value"),
         (["export", "recip=a"], "takes no 'recip=a': did you mean recipe=? It takes recipe=, out"),
         (["export", "recipe=a", "output=b", "overwrite=yes"], "overwrite is 'yes': give true or"),
-        (["export", "recipe=a", "output=b"], "there is no folder and no model 'a'"),
+        (["export", "recipe=a", "output=b"], "recipe=a is no recipe folder: give one that"),
     ],
 )
 def test_mistakes_are_one_sentence(command: Command, arguments: list[str], message: str) -> None:
@@ -98,7 +98,7 @@ def test_help_is_that_of_the_script_with_the_words_typed(command: Command, name:
     assert f"\n  whitepool {name} " in printed
     assert f"{name}.py" not in printed
     assert "\nmodel: albert, " in printed
-    assert "\nwhitening: center, off, pca" in printed
+    assert "\nwhitening: auto, center, flow, off, pca" in printed
     groups = printed.partition("Settings and their defaults")[0]
     assert "schema" not in groups  # what other files are built on is no choice
     assert ("\ndata: atec, bq, lcqmc, " in groups) == (name != "encode")
