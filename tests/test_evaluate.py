@@ -291,7 +291,7 @@ def test_help_lists_groups_and_examples(tmp_path: Path) -> None:
     assert run.returncode == 0
     for text in (
         "pooling: avg, cls",
-        "whitening: center, off, pca",
+        "whitening: auto, center, flow, off, pca",
         "cache: off, on",
         "max_size: 4GiB",
         "python evaluate.py model=roberta",

@@ -18,7 +18,7 @@ from whitepool.feedforward import in_blocks
 from tiny import FAMILIES
 
 PARTS = {"bert", "roberta", "distilbert", "albert", "electra", "layoutlm", "xlm"} | {
-    "mpnet", "deberta",
+    "mpnet", "deberta", "nezha",
     "gpt2", "modernbert", "gemma3", "qwen3", "xlm_roberta", "roformer", "llama",
 }  # fmt: skip
 
