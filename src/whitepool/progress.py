@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import (
@@ -58,11 +59,14 @@ def progress_bar(wanted: bool | None, total: int | None) -> Iterator[Bar]:
     """A bar on stderr; in a terminal it is gone when the block is left.
 
     Args:
-        wanted: True from the start, False never, None in a terminal or notebook after two seconds.
+        wanted: True from the start, False never, None after two seconds in a terminal, or in a
+            notebook that has ipywidgets.
         total: number of sentences, None if unknown.
     """
     console = Console(stderr=True)
-    shown = (console.is_terminal or console.is_jupyter) if wanted is None else wanted
+    # In a notebook rich draws by ipywidgets, and warns where there are none.
+    drawn = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+    shown = drawn if wanted is None else wanted
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
