@@ -20,9 +20,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one of several, each of which would t
 from tiny import WORDS, make_checkpoint, shared_folder
 
 
+LONGEST = ("test_reference.py", "test_results.py")  # minutes for a test
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    """Fast tests first, then the longest, so that no process waits for them at the end."""
+
+    def place(item: pytest.Item) -> int:
+        slow = item.get_closest_marker("slow") is not None
+        return (1 if item.path.name in LONGEST else 2) if slow else 0
+
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True)
