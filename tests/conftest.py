@@ -19,7 +19,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one of several, each of which would t
 
 from tiny import WORDS, make_checkpoint, shared_folder
 
-
 LONGEST = ("test_reference.py", "test_results.py")  # minutes for a test
 
 
