@@ -44,6 +44,7 @@ def test_mteb_values_of_minilm_on_all_tasks(tmp_path: Path, shared: Path) -> Non
     assert found["sickr", "post"] < found["sickr", "raw"]
 
 
+@pytest.mark.nightly  # notebooks/01_whitening.ipynb does the same on a sixth of the pairs
 def test_whitening_lifts_a_raw_language_model(tmp_path: Path) -> None:
     """A base decoder gains over 15 points (37.8 raw and 60.2 whitened in a first look)."""
     pytest.importorskip("gguf")

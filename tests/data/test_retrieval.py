@@ -193,5 +193,5 @@ def test_real_pairs_of_sts(tmp_path: Path, task: str, request: pytest.FixtureReq
         (r["stage"], r["metric"]): r["value"] for r in results["scores"] if r["aggregate"] == "all"
     }
     assert found["raw", "recall@100"] > 95
-    assert found["raw", "ndcg@10"] > 80
+    assert found["raw", "ndcg@10"] > {"stsb": 90, "sickr": 70}[task]
     assert found["post", "ndcg@10"] < found["raw", "ndcg@10"]
