@@ -140,6 +140,7 @@ def _load_model(
         weights_format = "bin, weights-only reader"
     model, info = loader.from_pretrained(
         name,
+        config=config,  # which a GGUF file takes many seconds to be read for
         dtype=dtype,
         output_loading_info=True,
         use_safetensors=None if weights_format == "gguf" else weights_format == "safetensors",
