@@ -22,7 +22,8 @@ from torch import Tensor
 
 from whitepool.analysis.tfidf import TokenStatistics
 from whitepool.correlation import spearman_many
-from whitepool.geometry import Floats, unit
+from whitepool.geometry import Floats
+from whitepool.similarity import unit
 from whitepool.states import BlockHead, Layer, States
 
 CRITERIA = ("idf", "isotropy", "halves")

@@ -17,17 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whitepool.errors import UserError
+from whitepool.similarity import unit
 
 Floats = NDArray[np.float64]
 
 _BLOCK = 1024  # rows of distances at a time
-
-
-def unit(x: Floats) -> Floats:
-    """Rows of length 1, (n, dim); zero rows stay zero."""
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    result: Floats = x / np.where(norm > 0, norm, 1.0)
-    return result
 
 
 def anisotropy(x: Floats) -> float:

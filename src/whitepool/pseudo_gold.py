@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from whitepool.data.pairs import PairSet
 from whitepool.errors import UserError
-from whitepool.geometry import Floats, unit
+from whitepool.geometry import Floats
 from whitepool.maps import Shrinkage
 from whitepool.moments import Moments
+from whitepool.similarity import unit
 
 CRITERION = "whitened cosines"
 NEAR, FAR = 5, 10

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whitepool.data.pairs import Qrels
-from whitepool.similarity import DECIMALS
+from whitepool.similarity import DECIMALS, unit
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -49,20 +49,18 @@ def query_scores(vectors: NDArray[np.floating], ranking: Ranking) -> Floats:
         vectors: (row, dim), those of the ranking's rows. The cosine with a zero vector is 0.
         ranking: rows of ``vectors``.
     """
-    x = np.asarray(vectors, dtype=np.float64)
-    size = np.linalg.norm(x, axis=1, keepdims=True)
-    unit = x / np.where(size > 0, size, 1.0)
+    x = unit(vectors)
     qrels = ranking.qrels
     # With the greatest id first, a stable sort leaves equal cosines in trec_eval's order.
     by_id = np.argsort(-qrels.order)
     place = np.empty_like(by_id)
     place[by_id] = np.arange(len(by_id))
-    documents = unit[ranking.documents[by_id]]
+    documents = x[ranking.documents[by_id]]
     result = np.zeros((len(METRICS), len(ranking.queries)))
     step = max(1, MEMORY // max(1, len(documents)))
     for start in range(0, len(ranking.queries), step):
         rows = ranking.queries[start : start + step]
-        cosines = np.round(unit[rows] @ documents.T, DECIMALS) + 0.0
+        cosines = np.round(x[rows] @ documents.T, DECIMALS) + 0.0
         for offset, own in enumerate(cosines):
             query = start + offset
             if (same := qrels.same[query]) >= 0:

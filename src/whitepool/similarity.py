@@ -96,7 +96,7 @@ def cosine_matrix(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
         >>> cosine_matrix([[1.0, 0.0], [3.0, 4.0]], [0.0, 2.0]).tolist()
         [[0.0], [0.8]]
     """
-    first, second = _unit(a), _unit(b)
+    first, second = unit(a), unit(b)
     _check_dims(first, second)
     result: NDArray[np.float64] = first @ second.T
     return np.round(result, DECIMALS) + 0.0
@@ -108,7 +108,7 @@ def cosine_rows(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     Raises:
         UserError: the rows differ in number or dimension.
     """
-    first, second = _unit(a), _unit(b)
+    first, second = unit(a), unit(b)
     _check_dims(first, second)
     if len(first) != len(second):
         raise UserError(f"{len(first)} vectors cannot be paired with {len(second)}.")
@@ -116,12 +116,12 @@ def cosine_rows(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     return np.round(result, DECIMALS) + 0.0
 
 
-def _unit(vectors: ArrayLike) -> NDArray[np.float64]:
-    """Rows of length 1, zero rows left as they are."""
+def unit(vectors: ArrayLike) -> NDArray[np.float64]:
+    """Rows of length 1, (n, dim), float64; zero rows stay zero. One vector, (dim,), is one row."""
     x = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
     norm = np.linalg.norm(x, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = x / np.where(norm > 0, norm, 1.0)
-    return unit
+    result: NDArray[np.float64] = x / np.where(norm > 0, norm, 1.0)
+    return result
 
 
 def _check_dims(a: NDArray[np.float64], b: NDArray[np.float64]) -> None:

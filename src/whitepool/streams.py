@@ -41,14 +41,9 @@ def moments_of(
         UserError: something that is not a text, or a vector that is not finite.
     """
     moments = Moments(pooled.dim) if moments is None else moments
-    for window in windows(sentences):
-        x, blank = pooled(list(window), prompt=prompt, batch_tokens=batch_tokens)
-        filled = torch.from_numpy(~blank)
-        weight = torch.tensor(list(window.values()), dtype=torch.float64)
-        if filled.any():
-            moments.update(torch.from_numpy(x)[filled], weight[filled])
-        if done is not None:
-            done(window.total())
+    for x, weight in _weighted(pooled, sentences, prompt, batch_tokens, done):
+        if len(x):
+            moments.update(x, weight)
     return moments
 
 
@@ -65,14 +60,27 @@ def vectors_of(
     The arguments and errors are those of `moments_of`. Memory grows with the sentences.
     """
     parts, weights = [torch.zeros(0, pooled.dim)], [torch.zeros(0, dtype=torch.float64)]
+    for x, weight in _weighted(pooled, sentences, prompt, batch_tokens, done):
+        parts.append(x)
+        weights.append(weight)
+    return torch.cat(parts), torch.cat(weights)
+
+
+def _weighted(
+    pooled: PooledTexts,
+    sentences: Iterable[str],
+    prompt: str,
+    batch_tokens: int | None,
+    done: Callable[[int], None] | None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Vectors of each window's sentences, (n, dim), and how often each counts; no blank ones."""
     for window in windows(sentences):
         x, blank = pooled(list(window), prompt=prompt, batch_tokens=batch_tokens)
         filled = torch.from_numpy(~blank)
-        parts.append(torch.from_numpy(x)[filled])
-        weights.append(torch.tensor(list(window.values()), dtype=torch.float64)[filled])
+        weight = torch.tensor(list(window.values()), dtype=torch.float64)
+        yield torch.from_numpy(x)[filled], weight[filled]
         if done is not None:
             done(window.total())
-    return torch.cat(parts), torch.cat(weights)
 
 
 def moments_of_words(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import glob
 import gzip
-import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from whitepool.data.corpus import Corpus, Source, Text
 from whitepool.data.pairs_file import csv_cells, sentence_of
+from whitepool.data.text import json_object
 from whitepool.errors import UserError
 
 Paths = str | Sequence[str]
@@ -160,12 +160,7 @@ def json_texts(path: Path, columns: Sequence[str]) -> Iterator[Text]:
         if not line.strip():
             yield Text("", where)
             continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as fault:
-            raise UserError(f"{where}: not valid JSON; write one object per line.") from fault
-        if not isinstance(record, dict):
-            raise UserError(f"{where}: not a JSON object; write one object per line.")
+        record = json_object(line, where)
         require(columns, list(record), where)
         for name in columns:
             yield Text(sentence_of(record[name], name, where), where)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -150,14 +149,9 @@ def json_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
     """
     for line, content in enumerate(text.row_lines(raw, path), start=1):
         where = f"{path}, line {line}"
-        try:
-            record = json.loads(content)
-        except (ValueError, RecursionError) as fault:
-            raise UserError(f"{where}: not valid JSON; write one object per line.") from fault
-        if not isinstance(record, dict):
-            raise UserError(f"{where}: not a JSON object; write one object per line.")
+        record = text.json_object(content, where)
         _require_columns(list(record), columns, where)
-        yield _typed_row([record[name] for name in columns], columns, where)
+        yield _typed_row([record[str(name)] for name in columns], columns, where)
 
 
 def parquet_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:

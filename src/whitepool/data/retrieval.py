@@ -8,7 +8,6 @@ document's text is its title and text with a space between. Source: github.com/b
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,13 +121,7 @@ def _content(path: Path) -> bytes:
 def _records(raw: bytes, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for line, content in enumerate(text.row_lines(raw, path), start=1):
         where = f"{path}, line {line}"
-        try:
-            record = json.loads(content)
-        except (ValueError, RecursionError) as fault:
-            raise UserError(f"{where}: not valid JSON; write one object per line.") from fault
-        if not isinstance(record, dict):
-            raise UserError(f"{where}: not a JSON object; write one object per line.")
-        yield where, record
+        yield where, text.json_object(content, where)
 
 
 def _texts(folder: Path, stem: str) -> tuple[dict[str, str], bytes]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -168,3 +170,22 @@ def to_pair_set(
         unjudged=unjudged,
         flattened=flattened,
     )
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The object that a line of a JSON-lines file spells.
+
+    Args:
+        line: without its end, or with it.
+        where: file and line, for messages.
+
+    Raises:
+        UserError: it spells none.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as fault:
+        raise UserError(f"{where}: not valid JSON; write one object per line.") from fault
+    if not isinstance(record, dict):
+        raise UserError(f"{where}: not a JSON object; write one object per line.")
+    return record

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from whitepool.errors import UserError
 from whitepool.export.chain import float32_error
 from whitepool.export.opening import sentence_transformer
+from whitepool.similarity import unit
 
 if TYPE_CHECKING:
     from whitepool.encoder import Encoder
@@ -66,7 +67,6 @@ def compare(ours: NDArray[np.float32], theirs: NDArray[np.float32], noise: float
 
 
 def _cosines(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    unit = x / np.where(norm > 0, norm, 1.0)
-    cosines: NDArray[np.float64] = unit @ unit.T
+    u = unit(x)
+    cosines: NDArray[np.float64] = u @ u.T
     return cosines
