@@ -125,5 +125,6 @@ def test_other_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> Non
         ({"kind": "predictions", "schema": 1, "sets": [{"task": "a"}]}, "not a predictions file"),
     ):
         save_file({"0.gold": np.zeros(2)}, hostile, metadata={"whitepool": json.dumps(content)})
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UserError, match=message) as refused:
             load_predictions(tmp_path)
+        assert str(refused.value).count(str(hostile)) == 1  # one reason, not one within another

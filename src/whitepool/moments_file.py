@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from whitepool.arrays_file import opened
 from whitepool.errors import UserError
 from whitepool.moments import Moments
 
@@ -51,25 +52,14 @@ def load_moments(path: Path) -> tuple[Moments, dict[str, Any]]:
         UserError: no such file, not a safetensors file (a pickle is never opened), not one of
             ours, or arrays that are no moments.
     """
-    from safetensors import SafetensorError, safe_open
-
     if path.suffix != ".safetensors":
         raise UserError(f"{path} is not a .safetensors file; pickles and the like are not read.")
     if not path.is_file():
         raise UserError(f"there is no moments file {path}: check resume_from=.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            content = json.loads((file.metadata() or {})["whitepool"])
-            if content["kind"] != "moments":
-                raise KeyError("kind")
-            if content["schema"] != SCHEMA:
-                raise UserError(
-                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: "
-                    "install a newer one, or make the file again."
-                )
-            count, mean, scatter = (file.get_tensor(k) for k in ("count", "mean", "scatter"))
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
-        raise UserError(f"{path} is not a moments file of whitepool ({error}).") from error
+    with opened(
+        path, "moments", SCHEMA, kind="moments", again="make the file again", framework="pt"
+    ) as (file, content):
+        count, mean, scatter = (file.get_tensor(k) for k in ("count", "mean", "scatter"))
     dim = mean.numel()
     shapes = (tuple(count.shape), tuple(mean.shape), tuple(scatter.shape))
     arrays = (count, mean, scatter)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whitepool.arrays_file import opened
 from whitepool.data.table import ScoredSet
 from whitepool.errors import UserError
 
@@ -69,8 +70,6 @@ def load_predictions(folder: Path) -> Predictions:
     Raises:
         UserError: there is no such folder or file in it, or the file is not one of ours.
     """
-    from safetensors import SafetensorError, safe_open
-
     path = folder / FILE
     if not folder.is_dir():
         raise UserError(f"there is no run folder {folder}: check the path.")
@@ -79,25 +78,16 @@ def load_predictions(folder: Path) -> Predictions:
             f"{folder} has no {FILE}: it is no folder of a finished run of one recipe; run "
             "evaluate, or name one job's folder of a multirun."
         )
-    try:
-        with safe_open(path, framework="np") as file:
-            content = json.loads((file.metadata() or {})["whitepool"])
-            if content["kind"] != "predictions":
-                raise KeyError("kind")
-            if content["schema"] != SCHEMA:
-                raise UserError(
-                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: "
-                    "install a newer one, or run evaluate again."
-                )
-            places = range(len(content["sets"]))
-            sets = tuple(_set(content["sets"][n], file.get_tensor(f"{n}.gold")) for n in places)
-            by_stage = {
-                str(stage): [file.get_tensor(f"{n}.{stage}") for n in places]
-                for stage in content["stages"]
-            }
-            return Predictions(sets, by_stage, str(content["aggregate"]))
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise UserError(f"{path} is not a predictions file of whitepool ({error}).") from error
+    with opened(
+        path, "predictions", SCHEMA, kind="predictions", again="run evaluate again", framework="np"
+    ) as (file, content):
+        places = range(len(content["sets"]))
+        sets = tuple(_set(content["sets"][n], file.get_tensor(f"{n}.gold")) for n in places)
+        by_stage = {
+            str(stage): [file.get_tensor(f"{n}.{stage}") for n in places]
+            for stage in content["stages"]
+        }
+        return Predictions(sets, by_stage, str(content["aggregate"]))
 
 
 def _set(named: Mapping[str, Any], gold: Floats) -> ScoredSet:

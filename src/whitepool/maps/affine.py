@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from whitepool.arrays_file import opened
 from whitepool.errors import UserError
 
 SCHEMA = 1
@@ -113,24 +114,14 @@ def load_maps(path: Path) -> tuple[dict[str, Affine], dict[str, Any]]:
     Raises:
         UserError: not a safetensors file (a pickle is never opened), or not one of ours.
     """
-    from safetensors import SafetensorError, safe_open
-
     if Path(path).suffix != ".safetensors":
         raise UserError(f"{path} is not a .safetensors file; pickles and the like are not read.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            content = json.loads((file.metadata() or {})["whitepool"])
-            if content["schema"] != SCHEMA:
-                raise UserError(
-                    f"{path} has schema {content['schema']} and this whitepool reads {SCHEMA}: "
-                    "install a newer one, or make the file again."
-                )
-            maps = {
-                name: Affine(
-                    file.get_tensor(f"{name}/mean"), file.get_tensor(f"{name}/basis"), **fit
-                )
-                for name, fit in content["fit_sets"].items()
-            }
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
-        raise UserError(f"{path} is not a whitening file of whitepool ({error}).") from error
+    with opened(path, "whitening", SCHEMA, again="make the file again", framework="pt") as (
+        file,
+        content,
+    ):
+        maps = {
+            name: Affine(file.get_tensor(f"{name}/mean"), file.get_tensor(f"{name}/basis"), **fit)
+            for name, fit in content["fit_sets"].items()
+        }
     return maps, content
