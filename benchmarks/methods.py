@@ -25,7 +25,7 @@ from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.fitting import FitSets, fit_each
 from whitepool.framing import Frame, is_apart
-from whitepool.head_choice import select_head
+from whitepool.head_choice import best_head, dev_set
 from whitepool.longtext import framed
 from whitepool.maps import (
     Center,
@@ -144,7 +144,7 @@ def heads_of(plm: FrozenPLM, task: Task, names: Sequence[str]) -> dict[str, Head
 
 def _ditto(plm: FrozenPLM, task: Task) -> tuple[int, int]:
     config = OmegaConf.create({"trainer": TRAINER, "batch_tokens": 4096})
-    choice = select_head(config, plm, [0, -1], [task], plm.max_length, folder=Path())
+    choice = best_head(config, plm, [0, -1], dev_set([task]), plm.max_length, folder=Path())
     show.say(
         f"ditto: block {choice.block} head {choice.head}, {choice.score:.2f} on {choice.dev_set}"
     )

@@ -17,7 +17,7 @@ import whitepool
 from whitepool.data import PairSet, Task
 from whitepool.data.corpus_config import load_corpus
 from whitepool.errors import UserError
-from whitepool.head_choice import find_head, select_head, wants_choice
+from whitepool.head_choice import best_head, dev_set, find_head, wants_choice
 from whitepool.pooling import AttentionDiagonal
 from whitepool.pseudo_gold import CRITERION, pseudo_gold
 from whitepool.unlabelled import sentences
@@ -51,7 +51,8 @@ def test_the_best_head_of_the_dev_split(
 ) -> None:
     dev = pairs("dev", 1)
     task = Task("t", (pairs("test", 0),), (dev,))
-    got = select_head(config(), plm("bert"), [1, -1], [task], 64, block=block, folder=tmp_path)
+    judged = dev_set([task])
+    got = best_head(config(), plm("bert"), [1, -1], judged, 64, block=block, folder=tmp_path)
     scores = {}
     for b in range(3) if block is None else [block]:
         for h in range(4):
@@ -155,3 +156,12 @@ def test_what_asks_for_a_choice_without_labels() -> None:
     assert wants_choice(config("pooling=ditto", *both))
     with pytest.raises(UserError, match=r"pooling\.block=unsupervised chooses a head too"):
         wants_choice(config("pooling=ditto", "pooling.block=unsupervised", "pooling.head=auto"))
+
+
+def test_a_model_is_refused_before_the_pass(tmp_path: Path) -> None:
+    def refuse(given: Any) -> Any:
+        raise UserError(f"{given.model.name} will not do.")
+
+    given = config("pooling=ditto", "pooling.head=auto")
+    with pytest.raises(UserError, match=r"all_minilm will not do\."):
+        find_head(given, load=refuse, folder=tmp_path, logger=False)

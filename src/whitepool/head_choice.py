@@ -8,10 +8,10 @@ which needs sentences and no labels.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
@@ -23,6 +23,7 @@ from whitepool.analysis.encoder import GridEncoder
 from whitepool.analysis.heads import HeadGrid
 from whitepool.analysis.memory import plan_chunks
 from whitepool.analysis.selection import DEFAULT, DevSplits
+from whitepool.config_groups import group, replaced
 from whitepool.data.corpus import Corpus
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
@@ -93,6 +94,7 @@ def find_head(
     recipe: Recipe | None = None,
     *,
     corpus: Corpus | None = None,
+    load: Callable[[DictConfig], FrozenPLM] = inputs.load_model,
     folder: Path,
     logger: Logger | Literal[False],
 ) -> tuple[DictConfig, FrozenPLM | None, HeadChoice | None]:
@@ -105,6 +107,7 @@ def find_head(
         config: composed from `conf/evaluate.yaml` or `conf/train.yaml`.
         recipe: has a head already, so that nothing is chosen.
         corpus: lends the sentences of ``pooling.head=unsupervised``; else ``data=`` does.
+        load: gives the model, if it is needed, and may refuse it.
         folder: Lightning's.
         logger: Lightning's.
 
@@ -116,12 +119,12 @@ def find_head(
     way = config.pooling.head
     if config.pooling.name != "ditto":
         raise UserError(f"pooling.head={way} is for pooling=ditto, not {config.pooling.name}.")
-    plm = inputs.load_model(config)
+    plm = load(config)
     length = inputs.max_length(config, instantiate(config.protocol, _convert_="all"), plm)
     frame = Frame(config.pooling.template, config.pooling.full_stop)
     tasks = instantiate(config.data, _convert_="all")
     if way == AUTO:
-        judged, on = _dev_set(tasks), ""
+        judged, on = dev_set(tasks), ""
     else:
         texts, on = unlabelled.sentences(tasks, corpus)
         mean = SentenceEncoder(plm, LinearPooling(Uniform(), config.pooling.layers))
@@ -144,41 +147,8 @@ def find_head(
     by = f"{CRITERION} on {on}, without labels" if on else f"the labels of {choice.dev_set}"
     words = "pooling.head=%s: block %d, head %d, Spearman %.2f with %s."
     log.info(words, way, choice.block, choice.head, choice.score, by)
-    content: Any = OmegaConf.to_container(config, resolve=False)
-    content["pooling"] |= {"block": choice.block, "head": choice.head}
-    result: DictConfig = OmegaConf.create(content)
-    OmegaConf.set_struct(result, True)
-    return result, plm, choice
-
-
-def select_head(
-    config: DictConfig,
-    plm: FrozenPLM,
-    layers: Sequence[Layer],
-    tasks: Sequence[Task],
-    max_length: int,
-    *,
-    block: int | None = None,
-    frame: Frame | None = None,
-    folder: Path,
-    logger: Logger | Literal[False] = False,
-) -> HeadChoice:
-    """`best_head` on the dev split of a single task that has one, or else on STS-B's.
-
-    Raises:
-        UserError: no dev split can be read, and as `best_head`.
-    """
-    return best_head(
-        config,
-        plm,
-        layers,
-        _dev_set(tasks),
-        max_length,
-        block=block,
-        frame=frame,
-        folder=folder,
-        logger=logger,
-    )
+    found = {"block": choice.block, "head": choice.head}
+    return replaced(config, pooling=group(config, "pooling") | found), plm, choice
 
 
 def best_head(
@@ -226,8 +196,12 @@ def best_head(
     return HeadChoice(best["block"], best["head"], best["dev_set"], best["dev"], tables=tables)
 
 
-def _dev_set(tasks: Sequence[Task]) -> PairSet:
-    """The dev split of a single task that has one, or else STS-B's."""
+def dev_set(tasks: Sequence[Task]) -> PairSet:
+    """The dev split of a single task that has one, or else STS-B's.
+
+    Raises:
+        UserError: no dev split can be read.
+    """
     scored = [s for task in tasks for s in task.scored if s.split == "dev"]
     found = {s.task: s for s in (*scored, *DevSplits().read(tasks))}
     if len(tasks) == 1 and tasks[0].name in found:

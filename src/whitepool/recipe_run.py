@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
+from whitepool.config_groups import replaced
 from whitepool.errors import UserError
 from whitepool.framing import Frame, is_apart
 from whitepool.longtext import cut
@@ -41,15 +42,14 @@ def follow(config: DictConfig, recipe: Recipe) -> DictConfig:
                 f"recipe={config.recipe} brings its own model, pooling and whitening: leave "
                 f"{override} out, or leave recipe= out."
             )
-    content: Any = OmegaConf.to_container(config, resolve=False)
-    content["model"] = {"max_length": recipe.max_length, **plain(recipe.model)}
     frame = Frame(recipe.template, recipe.full_stop)
-    content["pooling"] = {"name": name_of(recipe.head, frame), **plain(recipe.pooling)}
     post = {"name": "off"} if recipe.post is None else {"name": recipe.post.kind}
-    content["whitening"] = {**post, "fit_on": None, **plain(recipe.post or {})}
-    result: DictConfig = OmegaConf.create(content)
-    OmegaConf.set_struct(result, True)
-    return result
+    return replaced(
+        config,
+        model={"max_length": recipe.max_length, **plain(recipe.model)},
+        pooling={"name": name_of(recipe.head, frame), **plain(recipe.pooling)},
+        whitening={**post, "fit_on": None, **plain(recipe.post or {})},
+    )
 
 
 def open_recipe_model(config: DictConfig, recipe: Recipe) -> FrozenPLM:

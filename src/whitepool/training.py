@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,8 +51,6 @@ from whitepool.word_moments import check_words, of_words
 
 log = logging.getLogger(__name__)
 
-MOMENTS = "moments.safetensors"
-
 
 def train(config: DictConfig) -> float:
     """Fit on a corpus, and keep the recipe and its moments.
@@ -77,13 +76,14 @@ def train(config: DictConfig) -> float:
         post = _post_process(config)
         corpus = load_corpus(config.corpus)
         protocol: EvalProtocol = instantiate(config.protocol, _convert_="all")
-        config, plm, choice = find_head(config, corpus=corpus, folder=folder, logger=logger)
+        load = partial(_model, exported=exported)
+        config, plm, choice = find_head(
+            config, corpus=corpus, load=load, folder=folder, logger=logger
+        )
         chosen = choice.provenance() if choice else {}
         pooling: Pooling = instantiate(options(config.pooling, "pooling"), _convert_="all")
         _check_sources(config, post, pooling, corpus, resumed, choice)
-        frame, plm = frame_of(config, pooling), plm or load_model(config)
-        if exported is not None:
-            check_model(plm)
+        frame, plm = frame_of(config, pooling), plm or load(config)
         length = max_length(config, protocol, plm)
         pooling = bind(pooling, plm, frame)
         pooling, counted = with_corpus(pooling, corpus, plm, length, config.window, frame)
@@ -136,6 +136,14 @@ def _targets(config: DictConfig, folder: Path) -> tuple[Path, Path | None]:
     if config.export is None:
         return target, None
     return target, check_export(Path(config.export), overwrite=config.overwrite)
+
+
+def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
+    """The model, one that an export can hold if there is to be one."""
+    plm = load_model(config)
+    if exported is not None:
+        check_model(plm)
+    return plm
 
 
 def _begin(config: DictConfig) -> Path:

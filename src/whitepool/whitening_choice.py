@@ -16,13 +16,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from whitepool.aggregates import AVERAGE
 from whitepool.callbacks import WhiteningCallback
+from whitepool.config_groups import group, replaced
 from whitepool.data.corpus import Corpus
 from whitepool.data.pairs import Task
 from whitepool.data.table import SentenceTable
@@ -94,14 +94,11 @@ def is_auto(config: DictConfig) -> bool:
 
 def settled(config: DictConfig, *, whiten: bool) -> DictConfig:
     """The configuration with ``whitening=pca`` or ``off`` in place of ``auto``."""
-    content: Any = OmegaConf.to_container(config, resolve=False)
-    content["whitening"]["name"] = "pca" if whiten else "off"
+    step = group(config, "whitening") | {"name": "pca" if whiten else "off"}
     if not whiten:
-        del content["whitening"]["_target_"]
-        content["whitening"] |= {"options": [], "k": None}
-    result: DictConfig = OmegaConf.create(content)
-    OmegaConf.set_struct(result, True)
-    return result
+        del step["_target_"]
+        step |= {"options": [], "k": None}
+    return replaced(config, whitening=step)
 
 
 def settle(

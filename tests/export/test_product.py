@@ -11,6 +11,7 @@ import pytest
 import whitepool
 from whitepool.data.stsb import read_embedded
 from whitepool.errors import UserError
+from whitepool.export import check
 from whitepool.export.chain import obstacle
 from whitepool.maps.names import PostKind
 from whitepool.plm import FrozenPLM
@@ -90,8 +91,14 @@ def test_every_head_with_every_step(
     ("name", "kind"), [(name, kind) for name in HEADS for kind in steps_of(name)]
 )
 def test_the_whole_product_through_folders(
-    head_of: Callable[[str], Head], tmp_path: Path, name: str, kind: PostKind
+    head_of: Callable[[str], Head],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: PostKind,
 ) -> None:
+    # The comma is the tiny models' mask token, which no text may have.
+    monkeypatch.setattr(check, "PROBES", tuple(text.replace(",", "") for text in check.PROBES))
     head = head_of(name)
     encoder = head.encoder(head.with_step(kind))
     folder = encoder.export(tmp_path / "out")
