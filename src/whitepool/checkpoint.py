@@ -11,6 +11,7 @@ import json
 import logging
 import pickle  # for the name of an error; nothing is unpickled
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import torch
 from safetensors import SafetensorError
 
 from whitepool import attention
+from whitepool.converted import converted
 from whitepool.errors import UserError
 from whitepool.online import hub_answers
 
@@ -60,14 +62,17 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         return _load_words(Path(source), dtype)
     folder = _transformer_folder(Path(source)) if Path(source).is_dir() else None
     options: dict[str, Any] = {"trust_remote_code": False}
+    origin, is_gguf = folder, False
     if folder is None:
         _check_hub_id(str(source))
         options |= {"revision": revision, "local_files_only": not hub_answers()}
-    elif not (folder / "config.json").exists() and (gguf := sorted(folder.glob("*.gguf"))):
-        _need_gguf()
-        options["gguf_file"] = gguf[0].name
-    name = str(folder or source)
     try:
+        if folder is not None and (gguf := _gguf_of(folder)) is not None:
+            is_gguf = True
+            folder = converted(gguf, partial(_read_gguf, gguf, options)) or folder
+            if folder is origin:
+                options["gguf_file"] = gguf.name
+        name = str(folder or source)
         model, missing, weights_format = _load_model(name, folder, options, DTYPES[dtype])
         if folder is not None:
             _need_tokenizer(folder)
@@ -80,7 +85,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         if isinstance(error, UserError):
             raise
-        if folder:
+        if origin:
             remedy = "check that the folder is complete, with config.json, weights and tokenizer"
         elif options["local_files_only"]:
             remedy = "the hub does not answer, so go online or give model.path=FOLDER with a copy"
@@ -93,15 +98,32 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         model=model.eval().requires_grad_(False),
         tokenizer=tokenizer,
         missing=missing,
-        length_limit=_length_limit(name, folder, options),
+        length_limit=_length_limit(name, origin, options),
         provenance={
-            "id": str(source) if folder is None else folder.name,
-            "revision": None if folder else getattr(model.config, "_commit_hash", None) or revision,
-            "sha256": None if folder is None else _weights_sha256(folder),
-            "format": weights_format,
+            "id": str(source) if origin is None else origin.name,
+            "revision": None if origin else getattr(model.config, "_commit_hash", None) or revision,
+            "sha256": None if origin is None else _weights_sha256(origin),
+            "format": "gguf" if is_gguf else weights_format,
             "dtype": dtype,
         },
     )
+
+
+def _gguf_of(folder: Path) -> Path | None:
+    """The GGUF file that a folder's model is in, if it is in one."""
+    files = () if (folder / "config.json").exists() else sorted(folder.glob("*.gguf"))
+    if not files:
+        return None
+    _need_gguf()
+    return files[0]
+
+
+def _read_gguf(gguf: Path, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Model and tokenizer of a GGUF file, for `converted`."""
+    folder, options = gguf.parent, {**options, "gguf_file": gguf.name}
+    model, _, _ = _load_model(str(folder), folder, options, torch.float32)
+    model.hf_quantizer.remove_quantization_config(model)  # its weights are plain tensors already
+    return model, _load_tokenizer(str(folder), options)
 
 
 def _load_words(path: Path, dtype: str) -> Checkpoint:

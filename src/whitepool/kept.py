@@ -141,9 +141,9 @@ def _foreign_in(folder: Path) -> list[str] | None:
             return None
         manifest = json.loads((folder / MANIFEST).read_bytes())
         ours = {MANIFEST, *manifest["files"]}
-        if not isinstance(manifest["wheels"], list):
+        if not isinstance(manifest.get("wheels", manifest.get("gguf")), list):
             return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     names = (path.relative_to(folder).as_posix() for path in _files(folder))
     return sorted(name for name in names if name not in ours)
