@@ -61,3 +61,9 @@ def exit_code(found: list[Any]) -> int | None:
     """The exit code of a finished run, None of one that is not."""
     codes = [record.exit.exit_code for record in found if record.HasField("exit")]
     return codes[-1] if codes else None
+
+
+def config(found: list[Any]) -> dict[str, Any]:
+    """The run's configuration as it began."""
+    (run,) = (record.run for record in found if record.HasField("run"))
+    return {item.key: json.loads(item.value_json) for item in run.config.update}

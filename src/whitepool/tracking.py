@@ -20,6 +20,8 @@ from whitepool.cli import is_multirun
 from whitepool.errors import UserError
 from whitepool.wandb_log import WandbRun
 
+SWEEP = "WANDB_SWEEP_ID"  # set by W&B's agent
+
 
 @contextmanager
 def tracked(config: DictConfig, folder: Path) -> Iterator[Logger | Literal[False]]:
@@ -47,12 +49,15 @@ def _start(config: DictConfig, folder: Path) -> Any:
     """The W&B run of a job."""
     import wandb
 
+    settings: Any = OmegaConf.to_container(config, resolve=True)
+    if SWEEP in os.environ:  # W&B puts a sweep's own words, as pooling: avg, in a setting's place
+        settings["settings"] = dict(settings)
     return wandb.init(
         **_where(config, _multirun(), folder),
         job_type=wandb_names.kind(config),
         tags=wandb_names.tags(config),
         name=wandb_names.name(config),
-        config=OmegaConf.to_container(config, resolve=True),  # type: ignore[arg-type]
+        config=settings,
     )
 
 
