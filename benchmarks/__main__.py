@@ -18,6 +18,7 @@ from benchmarks import (
     exports,
     finding_tables,
     grids,
+    growth,
     machine,
     memory,
     method_tables,
@@ -160,6 +161,16 @@ def run_scale(args: Arguments, work: Path) -> dict[str, Any]:
     return {"sizes": [asdict(size) for size in found]}
 
 
+def run_growth(args: Arguments, work: Path) -> dict[str, Any]:
+    """Seconds of the parts after encoding, by size."""
+    counts = [200, 400] if args.quick else _numbers("--counts", args.counts, least=4)
+    dims = [8, 16] if args.quick else _numbers("--dims", args.dims, least=2)
+    show.machine(machine.describe())
+    found = list(growth.measure(counts, dims, args.rounds or 3))
+    show.table(growth.rows(found))
+    return {"costs": [asdict(cost) for cost in found]}
+
+
 def run_memory(args: Arguments, work: Path) -> dict[str, Any]:
     """Peak memory by size of the input."""
     tasks, folder, _ = _prepare(args, work, peers_too=False)
@@ -266,6 +277,7 @@ COMMANDS = {
     "suite": run_suite,
     "analyses": run_analyses,
     "scale": run_scale,
+    "growth": run_growth,
     "profile": run_profile,
     "memory": run_memory,
     "search": run_search,

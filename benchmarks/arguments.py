@@ -62,6 +62,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--bootstrap", type=int, default=1000, help="resamples (default 1000)")
     command.add_argument("--precision", default="32-true", choices=list(DTYPES))
 
+    _add_growth(commands, common)
+
     command = commands.add_parser(
         "memory", parents=[common], help="peak memory of encode and train as their input grows"
     )
@@ -88,6 +90,15 @@ def parser() -> argparse.ArgumentParser:
 
     _add_of_recipes(commands, common)
     return whole
+
+
+def _add_growth(commands: Any, common: argparse.ArgumentParser) -> None:
+    command = commands.add_parser(
+        "growth", parents=[common], help="seconds of moments, eigenvectors and every k, by size"
+    )
+    counts, dims = "10000,100000,1000000", "384,768,1536"
+    command.add_argument("--counts", type=_list, default=_list(counts), help=f"default {counts}")
+    command.add_argument("--dims", type=_list, default=_list(dims), help=f"default {dims}")
 
 
 def _add_of_recipes(commands: Any, common: argparse.ArgumentParser) -> None:

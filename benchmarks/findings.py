@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.head_criteria import HeadCriteria, tfidf_cosines
+from benchmarks.models import is_decoder
 from whitepool.analysis.head_cosines import HeadCosines
 from whitepool.analysis.tfidf import TokenStatistics
 from whitepool.batches import make_batch, plan_batches
@@ -143,7 +144,7 @@ def measure(plm: FrozenPLM, dev: PairSet, test: PairSet, batch_tokens: int) -> F
     statistics = TokenStatistics(plm, SentenceTable.build([as_task(texts)], tokenize))
     criteria = HeadCriteria(statistics, layers, heads, judged)
 
-    last = plm.tokenizer.mask_token is None  # a decoder's first token has seen nothing
+    last = is_decoder(plm)  # whose first token has seen nothing
     single = "last token" if last else "CLS"
     poolings = {
         single: LinearPooling(LastToken() if last else FirstToken(), [-1]),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
 from benchmarks import show
+from benchmarks.models import is_decoder
 from whitepool.batches import make_batch, plan_batches
 from whitepool.data.corpus import Corpus, Source, Text
 from whitepool.data.pairs import Task
@@ -107,9 +108,8 @@ class Head:
 
 
 def names_of(plm: FrozenPLM) -> list[str]:
-    """The heads that suit a model, in the order of the table; one with a mask token is masked."""
-    masked = plm.tokenizer.mask_token is not None
-    return [*(MASKED if masked else DECODER), "ditto", *COUNTED, *WORDS]
+    """The heads that suit a model, in the order of the table."""
+    return [*(DECODER if is_decoder(plm) else MASKED), "ditto", *COUNTED, *WORDS]
 
 
 def heads_of(plm: FrozenPLM, task: Task, names: Sequence[str]) -> dict[str, Head]:

@@ -9,7 +9,10 @@ from typing import Any
 import torch
 
 from whitepool.assets import ASSETS, fetch
+from whitepool.batches import make_batch
 from whitepool.errors import UserError
+from whitepool.plm import FrozenPLM
+from whitepool.states import Needs
 
 NAMES = ("all_minilm", "all_mpnet", "bert-base", "tiny")
 TINY = {
@@ -43,6 +46,22 @@ def folder(name: str, work: Path, texts: Sequence[str]) -> Path:
     if (Path(name).expanduser() / "config.json").exists():
         return Path(name).expanduser()
     raise UserError(f"--model is {name!r}: choose one of {', '.join(NAMES)}, or a model's folder.")
+
+
+def is_decoder(plm: FrozenPLM) -> bool:
+    """Whether a token's states depend on nothing behind it.
+
+    A mask token does not tell: Gemma's vocabulary has one, and Gemma was never trained on it.
+    """
+    ids = plm.tokenize(["a b", "a c c"], plm.max_length).ids
+    shared = next(i for i, (one, other) in enumerate(zip(*ids, strict=False)) if one != other)
+    layer = Needs((plm.depth,))
+    first, second = (
+        states.hidden[plm.depth][0, :shared]
+        for text in ids
+        for _, states in plm.states(make_batch([text], [0]), layer)
+    )
+    return torch.allclose(first, second, atol=1e-4)
 
 
 def _make(path: Path, texts: Sequence[str] | None) -> None:

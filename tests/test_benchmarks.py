@@ -16,6 +16,7 @@ from scipy import stats
 
 from benchmarks import (
     grids,
+    growth,
     machine,
     memory,
     models,
@@ -318,3 +319,11 @@ def test_methods_in_pieces_are_the_whole(
     save_file({"raw/0": np.zeros(3)}, kept)
     assert main([*pieces, "--quick", "--heads", "avg"]) == 1
     assert "has cosines of 3 pairs and the data have 60" in capsys.readouterr().err
+
+
+def test_growth(tmp_path: Path) -> None:
+    found = quick(tmp_path, "growth")["costs"]
+    assert {cost["part"] for cost in found} == set(growth.PARTS)
+    assert all(cost["seconds"] > 0 and cost["operations"] > 0 for cost in found)
+    sizes = [(c["count"], c["dim"]) for c in found if c["part"] == "moments"]
+    assert sizes == [(200, 8), (400, 8), (200, 16)]

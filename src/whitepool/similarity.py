@@ -117,8 +117,20 @@ def cosine_rows(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
 
 
 def unit(vectors: ArrayLike) -> NDArray[np.float64]:
-    """Rows of length 1, (n, dim), float64; zero rows stay zero. One vector, (dim,), is one row."""
+    """Rows of length 1, (n, dim), float64; zero rows stay zero. One vector, (dim,), is one row.
+
+    Raises:
+        UserError: a row is not finite.
+    """
     x = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
+    size = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
+    bad = np.flatnonzero(~np.isfinite(size))
+    if len(bad):
+        raise UserError(
+            f"row {bad[0]} of the vectors is not finite ({len(bad)} of {len(x)} rows are not): "
+            "leave it out, or look at how it was made."
+        )
+    x = x / np.where(size > 0, size, 1.0)  # squares of very large or small numbers have no place
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     result: NDArray[np.float64] = x / np.where(norm > 0, norm, 1.0)
     return result
