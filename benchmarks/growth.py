@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -58,15 +59,15 @@ def measure(counts: Sequence[int], dims: Sequence[int], rounds: int) -> Iterator
     """
     few, many = min(counts), sorted(counts)
     for count, dim in [(n, dims[0]) for n in many] + [(few, d) for d in dims[1:]]:
-        seconds = _best(rounds if count == few else 1, lambda c=count, d=dim: _moments(c, d))
+        seconds = _best(rounds if count == few else 1, partial(_moments, count, dim))
         yield Cost("moments", count, dim, 1, 2e-9 * count * dim**2, seconds)
     for layers in (1, 2, 4, 13):
-        seconds = _best(1, lambda some=layers: _layer_moments(few, dims[0], some))
+        seconds = _best(1, partial(_layer_moments, few, dims[0], layers))
         work = 1e-9 * few * dims[0] ** 2 * layers * (layers + 1)
         yield Cost("moments of layers", few, dims[0], layers, work, seconds)
     for dim in dims:
         covariance = Moments(dim).update(_vectors(4 * dim, dim)).covariance()
-        seconds = _best(rounds, lambda c=covariance: eigh_descending(c))
+        seconds = _best(rounds, partial(eigh_descending, covariance))
         yield Cost("eigendecomposition", 0, dim, 1, 9e-9 * dim**3, seconds)
     dim = min(dims)
     for count in many:
