@@ -130,7 +130,9 @@ def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Number, from 1, and bytes of each line of an open file; no byte order mark."""
     for number, line in enumerate(lines, start=1):
-        yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if content:  # a file of a byte order mark alone has no line
+            yield number, content
 
 
 def decoded_lines(path: Path) -> Iterator[tuple[int, str]]:

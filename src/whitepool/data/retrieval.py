@@ -140,7 +140,8 @@ def _texts(folder: Path, stem: str) -> tuple[dict[str, str], bytes]:
 
 def _string(record: dict[str, Any], key: str, where: str) -> str:
     if key not in record:
-        raise UserError(f"{where}: no key {key} (keys found: {', '.join(record) or 'none'}).")
+        found = ", ".join(record) or "none"
+        raise UserError(f"{where}: no key {key} (keys found: {found}); {text.FETCH_AGAIN}.")
     return pairs_file.sentence_of(record[key], key, where)
 
 
