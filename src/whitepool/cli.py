@@ -71,7 +71,9 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
             return function(config)
         except Exception as error:
             (folder / ERROR_FILE).write_text(
-                f"{sentence(error)}\n\n{traceback.format_exc()}", encoding="utf-8"
+                f"{sentence(error)}\n\n{traceback.format_exc()}",
+                encoding="utf-8",
+                errors="backslashreplace",
             )
             failed_jobs.append(folder)
             if is_multirun():

@@ -7,6 +7,7 @@ counted here by a plain loop that shares nothing with the package.
 from __future__ import annotations
 
 import json
+import random
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ NASTY = tuple(
     ]
 )  # fmt: skip
 REMEDY = re.compile(
-    r"correct|fetch|convert|give|write|quote|name |unpack|check|choose|leave|double|save|make"
+    r"again|correct|fetch|convert|give|write|quote|name |unpack|check|choose|leave|double|save|make"
 )
 
 
@@ -46,6 +47,7 @@ class Reader:
         rows: bytes -> rows in them, where they are well-formed.
         seed: a valid file.
         pieces: parts that a file is put together from, beside `NASTY`.
+        damage: another way of damaging the seed.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Reader:
     rows: Callable[[bytes], int]
     seed: bytes
     pieces: tuple[bytes, ...]
+    damage: Callable[[bytes, random.Random], bytes] | None = None
 
 
 def outcome(reader: Reader, raw: bytes, folder: Path) -> str:

@@ -88,7 +88,9 @@ def read(path: Path) -> WordTable:
 def _read(path: Path, file: IO[bytes]) -> WordTable:
     _, version = _unpack(file, "<ii")
     if version != VERSION:
-        raise UserError(f"{path}: version {version} of fastText's form, this reads {VERSION}; fetch one.")
+        raise UserError(
+            f"{path}: version {version} of fastText's form, this reads {VERSION}; fetch one."
+        )
     arguments = _unpack(file, "<12id")
     dim, bucket, minn, maxn = arguments[0], *arguments[8:11]
     size, words, labels, _tokens, pruned = _unpack(file, "<iiiqq")
