@@ -20,6 +20,7 @@ from whitepool.moments import Moments
 
 SCHEMA = 1
 AGAIN = "make the file again"
+CORPUS = {"corpus": str, "texts": int, "sha256": str}  # what is read of a corpus
 
 
 def save_moments(path: Path, moments: Moments, provenance: Mapping[str, Any]) -> None:
@@ -79,7 +80,7 @@ def _check_provenance(content: Mapping[str, Any]) -> None:
     if not isinstance(content.get("vectors", {}), dict):
         raise ValueError("its vectors are not described by a mapping")
     if not isinstance(corpora, list) or not all(
-        isinstance(c, dict) and all(isinstance(c.get(k), str) for k in ("sha256", "corpus"))
+        isinstance(c, dict) and [type(c.get(k)) for k in CORPUS] == list(CORPUS.values())
         for c in corpora
     ):
         raise ValueError("its corpora are not described by a list of mappings")
