@@ -19,7 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from whitepool import config_help, listing
+from whitepool import config_help, credentials, listing
 from whitepool.errors import UserError
 from whitepool.published import experiments
 
@@ -71,7 +71,7 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
             return function(config)
         except Exception as error:
             (folder / ERROR_FILE).write_text(
-                f"{sentence(error)}\n\n{traceback.format_exc()}",
+                credentials.hidden(f"{sentence(error)}\n\n{traceback.format_exc()}"),
                 encoding="utf-8",
                 errors="backslashreplace",
             )
@@ -81,7 +81,7 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
             elif os.environ.get(TRACEBACK) == "1":
                 raise
             else:
-                print(f"Error: {sentence(error)}", file=sys.stderr)
+                _tell(error)
             return float("nan")
 
     return run
@@ -110,6 +110,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     os.environ[TRACEBACK] = str(int(wants_traceback))
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
+        credentials.refuse(words)
         main()
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
@@ -120,7 +121,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     except Exception as error:
         if wants_traceback:
             raise
-        print(f"Error: {sentence(error)}", file=sys.stderr)
+        _tell(error)
         sys.exit(1)
     finally:
         os.environ[FULL_ERROR] = before
@@ -135,6 +136,10 @@ def _list(word: str, command: str) -> NoReturn:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)
     sys.exit(0)
+
+
+def _tell(error: Exception) -> None:
+    print(f"Error: {credentials.hidden(sentence(error))}", file=sys.stderr)
 
 
 def sentence(error: BaseException) -> str:

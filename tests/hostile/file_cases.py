@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import torch
 import yaml
-from reader_cases import CUT, NAMES, Reader, parts, put
 
 from whitepool.data import corpus_files, pairs_file, row_sources
 from whitepool.data.table import ScoredSet
@@ -23,6 +22,8 @@ from whitepool.pooling import LinearPooling, Uniform
 from whitepool.pooling.spec import describe
 from whitepool.predictions import load_predictions, save_predictions
 from whitepool.recipe import ModelSpec, PostSpec, Recipe
+
+from reader_cases import CUT, NAMES, Reader, parts, put
 
 DIM = 3
 
@@ -84,9 +85,9 @@ def parquet_rows(raw: bytes) -> int:
 def read_maps(raw: bytes, folder: Path) -> int:
     maps, _ = load_maps(put(folder, "x.safetensors", raw))
     for one in maps.values():
-        found = one(torch.ones(one.dim, dtype=torch.float64))
-        assert found.shape == (one.directions,)
-        assert found.isfinite().all()
+        assert one(torch.ones(one.dim, dtype=torch.float64)).shape == (one.directions,)
+        assert one.mean.isfinite().all()
+        assert one.basis.isfinite().all()
     return 1
 
 
@@ -114,7 +115,7 @@ def read_recipe(raw: bytes, folder: Path) -> int:
     found = Recipe.load(folder)
     assert found.head is not None
     if found.affine is not None:
-        assert found.affine(torch.ones(found.affine.dim)).isfinite().all()
+        assert found.affine(torch.ones(found.affine.dim)).shape == (found.affine.directions,)
     return 1
 
 
@@ -138,22 +139,101 @@ def one(_: bytes) -> int:
 
 META = tuple(json.dumps(x).encode() for x in ("schema", "kind", "vectors", "corpora", "fit_sets"))
 ARRAYS = (
-    *META, b"F64", b"F32", b"BF16", b"I64", b"BOOL", b"F8_E4M3", b"[3]", b"[3,3]", b"[0]", b"[1]", b"mean",
-    b"basis", b"count", b'"data_offsets"', b"\\u0022", b"\\", b"[]", b"{}", b"__metadata__",
-    b"\0\0\0\0\0\0\xf0\x7f", b"\0\0\0\0\0\0\xf8\x7f", b"\xff\xff\xff\xff\xff\xff\xff\x7f",
-)  # fmt: skip
+    *META,
+    b"F64",
+    b"F32",
+    b"BF16",
+    b"I64",
+    b"BOOL",
+    b"F8_E4M3",
+    b"[3]",
+    b"[3,3]",
+    b"[0]",
+    b"[1]",
+    b"mean",
+    b"basis",
+    b"count",
+    b'"data_offsets"',
+    b"\\u0022",
+    b"\\",
+    b"[]",
+    b"{}",
+    b"__metadata__",
+    b"\0\0\0\0\0\0\xf0\x7f",
+    b"\0\0\0\0\0\0\xf8\x7f",
+    b"\xff\xff\xff\xff\xff\xff\xff\x7f",
+)
 YAML = (
-    b"kind: linear\n", b"kind: flow\n", b"schema: 2\n", b"- 1\n", b"  - static\n", b"k: 1\n", b"rank: 1\n",
-    b"directions: 3\n", b"&a ", b"*a", b"!!python/object:os.system ", b"<<: ", b"? ", b"|\n", b".inf",
-    b"1e400", b"2001-01-01", b"1:1", b"0b1", b"~", b"=", b"%YAML 1.1\n---\n", b"---\n", b"...\n",
-    b"  _target_: os.system\n", b"path: /../x\n", b"path: /tmp/x\n", b"template: x\n", b"count: 1\n",
-)  # fmt: skip
+    b"kind: linear\n",
+    b"kind: flow\n",
+    b"schema: 2\n",
+    b"- 1\n",
+    b"  - static\n",
+    b"k: 1\n",
+    b"rank: 1\n",
+    b"directions: 3\n",
+    b"&a ",
+    b"*a",
+    b"!!python/object:os.system ",
+    b"<<: ",
+    b"? ",
+    b"|\n",
+    b".inf",
+    b"1e400",
+    b"2001-01-01",
+    b"1:1",
+    b"0b1",
+    b"~",
+    b"=",
+    b"%YAML 1.1\n---\n",
+    b"---\n",
+    b"...\n",
+    b"  _target_: os.system\n",
+    b"path: /../x\n",
+    b"path: /tmp/x\n",
+    b"template: x\n",
+    b"count: 1\n",
+)
 
 VALUES = (
-    None, True, -1, 0, 1, 2, 2**40, 2**70, 1e300, "x", "", "pca", "test", "graded", "post", "\ud800", [], {}, [1], ["x"], [[]],
-    {"x": 1}, {"all": {}}, {"all": {"count": 1, "rank": 1}}, [{}], "F32", "BF16", "I64", "F8_E4M3",
-    [3], [3, 3], [0], [2], [0, 8], [8, 0], [0, 2**62], float("nan"),
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    2**40,
+    2**70,
+    1e300,
+    "x",
+    "",
+    "pca",
+    "test",
+    "graded",
+    "post",
+    "\ud800",
+    [],
+    {},
+    [1],
+    ["x"],
+    [[]],
+    {"x": 1},
+    {"all": {}},
+    {"all": {"count": 1, "rank": 1}},
+    [{}],
+    "F32",
+    "BF16",
+    "I64",
+    "F8_E4M3",
+    [3],
+    [3, 3],
+    [0],
+    [2],
+    [0, 8],
+    [8, 0],
+    [0, 2**62],
+    float("nan"),
+)
 
 
 def changed(value: object, draw: random.Random) -> object:
@@ -198,15 +278,34 @@ def yaml_value(raw: bytes, draw: random.Random) -> bytes:
 
 
 FILES = (
-    Reader("whitening", read_maps, one,
-           written(lambda p: save_maps(p / "x.safetensors", {"all": affine()}, {"model": "m"})), ARRAYS, header),
-    Reader("moments", read_moments, one,
-           written(lambda p: save_moments(p / "x.safetensors", moments(), {"vectors": {}, "corpora": []})),
-           ARRAYS, header),
-    Reader("predictions", read_predictions, one,
-           written(predictions, "predictions.safetensors"), ARRAYS, header),
+    Reader(
+        "whitening",
+        read_maps,
+        one,
+        written(lambda p: save_maps(p / "x.safetensors", {"all": affine()}, {"model": "m"})),
+        ARRAYS,
+        header,
+    ),
+    Reader(
+        "moments",
+        read_moments,
+        one,
+        written(
+            lambda p: save_moments(p / "x.safetensors", moments(), {"vectors": {}, "corpora": []})
+        ),
+        ARRAYS,
+        header,
+    ),
+    Reader(
+        "predictions",
+        read_predictions,
+        one,
+        written(predictions, "predictions.safetensors"),
+        ARRAYS,
+        header,
+    ),
     Reader("recipe", read_recipe, one, recipe_seed(), (*YAML, *ARRAYS[5:]), yaml_value),
     Reader("pairs.parquet", pairs_parquet, parquet_rows, parquet_seed(), ARRAYS[-3:]),
     Reader("corpus.parquet", corpus_parquet, parquet_rows, parquet_seed(), ARRAYS[-3:]),
     Reader("encode.parquet", encode_parquet, parquet_rows, parquet_seed(), ARRAYS[-3:]),
-)  # fmt: skip
+)

@@ -9,12 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from file_cases import FILES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reader_cases import NASTY, READERS, Reader, outcome
 
 from whitepool.data import senteval, stsb
+
+from file_cases import FILES
+from reader_cases import NASTY, READERS, Reader, outcome
 
 BATCH = 20  # cases of one example, which costs more to draw than all of them to read
 
