@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from whitepool import config_help, credentials, listing
-from whitepool.errors import UserError
+from whitepool.errors import UserError, in_one_line
 from whitepool.published import experiments
 
 log = logging.getLogger(__name__)
@@ -167,6 +167,8 @@ def sentence(error: BaseException) -> str:
 def _of_a_library(error: BaseException) -> str:
     if type(error).__name__ == "MisconfigurationException":  # Lightning's, of its own settings
         return f"trainer= cannot be used here: {str(error).strip().splitlines()[0]}"
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        return in_one_line(f"{error.filename} cannot be used ({error.strerror}): check the path.")
     return (
         f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
         f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"

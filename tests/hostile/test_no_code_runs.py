@@ -159,7 +159,12 @@ def disguised(folder: Path, marker: Path) -> None:
 
 def target(folder: Path, marker: Path) -> None:
     extra = {"_target_": "os.system", "_args_": [f"touch {marker}"]}
-    change(folder / "config.json", **extra, quantization_config=extra)
+    change(folder / "config.json", **extra)
+
+
+def quantised(folder: Path, marker: Path) -> None:
+    extra = {"_target_": "os.system", "_args_": [f"touch {marker}"]}
+    change(folder / "config.json", quantization_config=extra)
 
 
 READ = {auto_map, tokenizer_map, chat_template, module_types, target}
@@ -177,6 +182,7 @@ READ = {auto_map, tokenizer_map, chat_template, module_types, target}
         pickled,
         disguised,
         target,
+        quantised,
     ],
 )
 def test_model_folders(

@@ -78,13 +78,14 @@ def settings() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("cases", "seed"), [(25, 0), pytest.param(400, 1, marks=pytest.mark.nightly)]
+    ("cases", "seed"), [(6, 0), pytest.param(300, 1, marks=pytest.mark.nightly)]
 )
 def test_overrides(evaluate: Command, pairs: Path, cases: int, seed: int) -> None:
     draw = random.Random(seed)
     keys = settings()
     conf = Path(__file__).resolve().parents[2] / "conf"
     ended = {0: 0, 1: 0}
+    bad: list[str] = []
     for _ in range(cases):
         words = [
             f"{draw.choice(keys)}={draw.choice(VALUES)}" for _ in range(draw.choice((1, 1, 2)))
@@ -94,10 +95,9 @@ def test_overrides(evaluate: Command, pairs: Path, cases: int, seed: int) -> Non
             words.append(f"{group}={draw.choice(sorted((conf / group).glob('*.yaml'))).stem}")
         run = evaluate(pairs, *words)
         ended[run.status] += 1
-        assert "foreseen" not in run.err, (words, run.err)
-        assert "Traceback" not in run.err, (words, run.err)
-        if run.status:
-            last = run.err.splitlines()[-1]
-            assert last.startswith("Error: "), (words, run.err)
-            assert last.isprintable(), (words, last)
+        last = run.err.splitlines()[-1] if run.err else ""
+        plain = not run.status or (last.startswith("Error: ") and last.isprintable())
+        if not plain or "foreseen" in run.err or "Traceback" in run.err:
+            bad.append(f"{words}: {last[:300]}")
+    assert not bad, "\n".join(bad)
     assert min(ended.values()) > cases / 20, ended
