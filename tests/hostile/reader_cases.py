@@ -250,7 +250,7 @@ def word_text(raw: bytes, folder: Path) -> int:
 
 def word_rows(raw: bytes) -> int:
     head = raw.split(b"\n", 1)[0].split()
-    if len(head) == 2 and all(field.isdigit() for field in head):
+    if len(head) == 2 and all(field.isdigit() and len(field) < 10 for field in head):
         return int(head[0])
     return raw.count(b"\n") + (not raw.endswith(b"\n"))
 
