@@ -264,7 +264,8 @@ def encoded(
     head = f"pooling.layers=[{','.join(map(str, layers))}]"
     into = [f"input={name}.txt", f"output={name}", "format=npy", "shard_rows=8192"]
     memory.run(["encode", *model, head, *into], work, threads)
-    vectors: Floats = np.concatenate([np.load(x) for x in sorted((work / name).glob("*.npy"))])
+    shards = sorted((work / name).glob("*.npy"))
+    vectors: Floats = np.concatenate([np.load(x, allow_pickle=False) for x in shards])
     return vectors
 
 

@@ -18,7 +18,8 @@ from whitepool.moments import Moments
 from whitepool.moments_file import load_moments, merged, save_moments
 
 VECTORS = {"model": {"sha256": "ab"}, "pooling": {"kind": "linear", "layers": [1, 3]}}
-A, B = {"corpus": "a", "texts": 3}, {"corpus": "b", "texts": 4}
+A = {"corpus": "a", "texts": 3, "sha256": "aa"}
+B = {"corpus": "b", "texts": 4, "sha256": "bb"}
 
 
 def moments(seed: int, n: int = 9, dim: int = 4) -> Moments:
@@ -133,7 +134,11 @@ def test_what_is_no_moments_file(tmp_path: Path) -> None:
     [
         ("mean", torch.ones(3, dtype=torch.float64), "arrays of shapes"),
         ("mean", torch.ones(4), "arrays of shapes"),
-        ("scatter", torch.full((4, 4), torch.nan, dtype=torch.float64), "no moments: not finite"),
+        (
+            "scatter",
+            torch.full((4, 4), torch.nan, dtype=torch.float64),
+            "moments that are not finite",
+        ),
         ("count", torch.tensor([-1.0], dtype=torch.float64), "or a count < 0"),
     ],
 )

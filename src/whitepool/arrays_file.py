@@ -10,6 +10,9 @@ from typing import Any
 
 from whitepool.errors import UserError
 
+# What metadata of any JSON, and arrays of any type and shape, lead to.
+NOT_OURS = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError)
+
 
 @contextmanager
 def opened(
@@ -22,7 +25,7 @@ def opened(
         what: how messages call such a file, ``moments``.
         schema: the number that is read.
         kind: what the metadata must call it.
-        again: what to do about another schema, beside installing a newer whitepool.
+        again: what to do about a file that cannot be used.
         framework: ``pt`` or ``np``, whose arrays are given.
 
     Raises:
@@ -44,5 +47,5 @@ def opened(
             yield file, content
     except UserError:
         raise
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise UserError(f"{path} is not a {what} file of whitepool ({error}).") from error
+    except (SafetensorError, OSError, *NOT_OURS) as error:
+        raise UserError(f"{path} is not a {what} file of whitepool ({error}): {again}.") from error

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from whitepool import attention
 from whitepool.converted import converted
@@ -27,6 +26,7 @@ log = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.gguf", "bpe.codes", "*.tiktoken")
+ADAPTER = "adapter_config.json"
 SAFE_PICKLE = (2, 10)  # the first torch whose weights-only reader has no known way round it
 
 
@@ -66,6 +66,11 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
     if folder is None:
         _check_hub_id(str(source))
         options |= {"revision": revision, "local_files_only": not hub_answers()}
+    elif (folder / ADAPTER).exists():  # transformers would load the model that it names
+        raise UserError(
+            f"model folder {folder} holds an adapter of another model ({ADAPTER}), which is not "
+            "read: merge the two, or take the file away."
+        )
     try:
         if folder is not None and (gguf := _gguf_of(folder)) is not None:
             is_gguf = True
@@ -82,9 +87,9 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
             f"model {source} has an old checkpoint that holds more than tensors, which is not "
             "read: convert its weights to safetensors."
         ) from error
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
-        if isinstance(error, UserError):
-            raise
+    except UserError:
+        raise
+    except Exception as error:  # numbers in config.json lead to errors of any kind
         if origin:
             remedy = "check that the folder is complete, with config.json, weights and tokenizer"
         elif options["local_files_only"]:
@@ -222,10 +227,24 @@ def _allow_pickle(name: str) -> None:
 def _transformer_folder(folder: Path) -> Path:
     """The folder of the transformer itself; old sentence-transformers folders nest it."""
     if not (folder / "config.json").exists() and (folder / "modules.json").exists():
-        for module in json.loads((folder / "modules.json").read_text()):
-            if module["type"].endswith("Transformer"):
-                return folder / Path(module["path"]).name
+        modules = read_json(folder / "modules.json")
+        for module in modules if isinstance(modules, list) else ():
+            if isinstance(module, dict) and str(module.get("type")).endswith("Transformer"):
+                name = Path(str(module.get("path"))).name
+                return folder if name == ".." else folder / name
     return folder
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file of a model folder.
+
+    Raises:
+        UserError: it is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no JSON file: fetch the model again.") from error
 
 
 def _length_limit(name: str, folder: Path | None, options: dict[str, Any]) -> int | None:
@@ -244,7 +263,11 @@ def _length_limit(name: str, folder: Path | None, options: dict[str, Any]) -> in
             _raise_exceptions_for_connection_errors=False,
         )
         path = Path(found) if found else Path(file)
-    return json.loads(path.read_text()).get("max_seq_length") if path.exists() else None
+    content = read_json(path) if path.exists() else {}
+    longest = content.get("max_seq_length") if isinstance(content, dict) else None
+    if longest is not None and (type(longest) is not int or longest < 1):
+        raise UserError(f"{path} has max_seq_length {longest!r}: give a whole number from 1.")
+    return longest
 
 
 def _weights_sha256(folder: Path) -> str:
@@ -272,4 +295,4 @@ def _need_gguf() -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+    return str(error).strip().split("\n")[0] or type(error).__name__

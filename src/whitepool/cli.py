@@ -19,8 +19,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from whitepool import config_help, listing
-from whitepool.errors import UserError
+from whitepool import config_help, credentials, listing
+from whitepool.errors import UserError, in_one_line
 from whitepool.published import experiments
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,9 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
             return function(config)
         except Exception as error:
             (folder / ERROR_FILE).write_text(
-                f"{sentence(error)}\n\n{traceback.format_exc()}", encoding="utf-8"
+                credentials.hidden(f"{sentence(error)}\n\n{traceback.format_exc()}"),
+                encoding="utf-8",
+                errors="backslashreplace",
             )
             failed_jobs.append(folder)
             if is_multirun():
@@ -79,7 +81,7 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
             elif os.environ.get(TRACEBACK) == "1":
                 raise
             else:
-                print(f"Error: {sentence(error)}", file=sys.stderr)
+                _tell(error)
             return float("nan")
 
     return run
@@ -108,6 +110,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     os.environ[TRACEBACK] = str(int(wants_traceback))
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
+        credentials.refuse(words)
         main()
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
@@ -118,7 +121,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     except Exception as error:
         if wants_traceback:
             raise
-        print(f"Error: {sentence(error)}", file=sys.stderr)
+        _tell(error)
         sys.exit(1)
     finally:
         os.environ[FULL_ERROR] = before
@@ -133,6 +136,10 @@ def _list(word: str, command: str) -> NoReturn:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)
     sys.exit(0)
+
+
+def _tell(error: Exception) -> None:
+    print(f"Error: {credentials.hidden(sentence(error))}", file=sys.stderr)
 
 
 def sentence(error: BaseException) -> str:
@@ -160,6 +167,8 @@ def sentence(error: BaseException) -> str:
 def _of_a_library(error: BaseException) -> str:
     if type(error).__name__ == "MisconfigurationException":  # Lightning's, of its own settings
         return f"trainer= cannot be used here: {str(error).strip().splitlines()[0]}"
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        return in_one_line(f"{error.filename} cannot be used ({error.strerror}): check the path.")
     return (
         f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
         f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"

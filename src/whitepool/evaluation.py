@@ -13,6 +13,7 @@ from pytorch_lightning.loggers import Logger
 
 from whitepool import pictures, report, scores
 from whitepool.analysis.run import Grids, analyse
+from whitepool.config_kinds import check_kinds
 from whitepool.corpus_pass import fit_on_corpus
 from whitepool.encoding import encode, make_trainer, open_store
 from whitepool.errors import UserError
@@ -43,6 +44,7 @@ def evaluate(config: DictConfig) -> float:
     Returns:
         Spearman x100 of the recipe, see `score_recipe`, or of the best of a grid, see `analyse`.
     """
+    check_kinds(config)
     quiet_libraries()
     for name, least in (("bootstrap", 0), ("seed", 0), ("batch_tokens", 1)):
         if isinstance(config[name], bool) or not isinstance(config[name], int):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from whitepool.cli import ERROR_FILE
+from whitepool.errors import UserError
+from whitepool.schema import parse
 
 SCRIPTS = "python {}.py"
 
@@ -63,7 +63,7 @@ def number(cell: str) -> str | float | int:
 def read_job(folder: Path) -> Job:
     """A finished or failed run, whether Hydra started it or not."""
     hydra, overrides = _hydra(folder), folder / ".hydra" / "overrides.yaml"
-    typed = tuple(OmegaConf.load(overrides)) if overrides.exists() else ()
+    typed = tuple(_as_written(overrides)) if overrides.exists() else ()
     app, name = hydra.get("help", {}).get("app_name", ""), hydra.get("job", {}).get("name")
     program = app if " " in app else SCRIPTS.format(name or "evaluate")
     swept = bool(hydra.get("sweeper", {}).get("params"))
@@ -104,6 +104,17 @@ def _hydra(folder: Path) -> Mapping[str, Any]:
     path = folder / ".hydra" / "hydra.yaml"
     if not path.exists():
         return {}
-    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    settings: Mapping[str, Any] = content["hydra"]
+    settings: Mapping[str, Any] = _as_written(path)["hydra"]
     return settings
+
+
+def _as_written(path: Path) -> Any:
+    """The content of a YAML file of Hydra, its interpolations as they stand.
+
+    Raises:
+        UserError: no plain YAML.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}): name another run.") from error

@@ -19,6 +19,8 @@ from whitepool.errors import UserError
 from whitepool.moments import Moments
 
 SCHEMA = 1
+AGAIN = "make the file again"
+CORPUS = {"corpus": str, "texts": int, "sha256": str}  # what is read of a corpus
 
 
 def save_moments(path: Path, moments: Moments, provenance: Mapping[str, Any]) -> None:
@@ -56,20 +58,32 @@ def load_moments(path: Path) -> tuple[Moments, dict[str, Any]]:
         raise UserError(f"{path} is not a .safetensors file; pickles and the like are not read.")
     if not path.is_file():
         raise UserError(f"there is no moments file {path}: check resume_from=.")
-    with opened(
-        path, "moments", SCHEMA, kind="moments", again="make the file again", framework="pt"
-    ) as (file, content):
+    with opened(path, "moments", SCHEMA, kind="moments", again=AGAIN, framework="pt") as found:
+        file, content = found
+        _check_provenance(content)
         count, mean, scatter = (file.get_tensor(k) for k in ("count", "mean", "scatter"))
     dim = mean.numel()
     shapes = (tuple(count.shape), tuple(mean.shape), tuple(scatter.shape))
     arrays = (count, mean, scatter)
     if shapes != ((1,), (dim,), (dim, dim)) or any(a.dtype != torch.float64 for a in arrays):
-        raise UserError(f"{path} holds arrays of shapes {shapes}, which are no moments.")
+        raise UserError(f"{path} holds arrays of shapes {shapes}, which are no moments: {AGAIN}.")
     if count.item() < 0 or not all(a.isfinite().all() for a in arrays):
-        raise UserError(f"{path} holds numbers that are no moments: not finite, or a count < 0.")
+        raise UserError(f"{path} holds moments that are not finite, or a count < 0: {AGAIN}.")
     moments = Moments(dim)
     moments.count, moments.mean, moments.scatter = count.item(), mean, scatter
     return moments, content
+
+
+def _check_provenance(content: Mapping[str, Any]) -> None:
+    """Raises ValueError where what `merged` and its callers read is of another form."""
+    corpora = content.get("corpora", [])
+    if not isinstance(content.get("vectors", {}), dict):
+        raise ValueError("its vectors are not described by a mapping")
+    if not isinstance(corpora, list) or not all(
+        isinstance(c, dict) and [type(c.get(k)) for k in CORPUS] == list(CORPUS.values())
+        for c in corpora
+    ):
+        raise ValueError("its corpora are not described by a list of mappings")
 
 
 def merged(

@@ -72,11 +72,12 @@ def load(folder: Path) -> Recipe:
         content.pop("schema")
         return read(Recipe, content, given={"arrays": _arrays(folder)})
     except UnicodeDecodeError as error:
-        raise UserError(f"{folder / YAML}: the file is not UTF-8.") from error
+        raise UserError(f"{folder / YAML}: the file is not UTF-8; convert it.") from error
     except OSError as error:
         raise UserError(f"recipe {folder} cannot be read: {error.strerror}.") from error
     except UserError as error:
-        raise UserError(f"recipe {folder}: {error}") from error
+        what = str(error).removesuffix(".")
+        raise UserError(f"recipe {folder}: {what}; correct it, or make the recipe anew.") from error
 
 
 def _check_schema(content: Any) -> None:

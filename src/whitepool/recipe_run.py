@@ -44,12 +44,24 @@ def follow(config: DictConfig, recipe: Recipe) -> DictConfig:
             )
     frame = Frame(recipe.template, recipe.full_stop)
     post = {"name": "off"} if recipe.post is None else {"name": recipe.post.kind}
-    return replaced(
-        config,
-        model={"max_length": recipe.max_length, **plain(recipe.model)},
-        pooling={"name": name_of(recipe.head, frame), **plain(recipe.pooling)},
-        whitening={**post, "fit_on": None, **plain(recipe.post or {})},
-    )
+    groups = {
+        "model": {"max_length": recipe.max_length, **plain(recipe.model)},
+        "pooling": {"name": name_of(recipe.head, frame), **plain(recipe.pooling)},
+        "whitening": {**post, "fit_on": None, **plain(recipe.post or {})},
+    }
+    _refuse_interpolation(groups, str(config.recipe))
+    return replaced(config, **groups)
+
+
+def _refuse_interpolation(groups: Mapping[str, Mapping[str, Any]], recipe: str) -> None:
+    """A configuration would put the user's environment in place of ``${oc.env:…}``."""
+    for group, content in groups.items():
+        for key, value in content.items():
+            if isinstance(value, str) and ("${" in value or value == "???"):
+                raise UserError(
+                    f"recipe={recipe} has {value[:80]!r} in {group}.{key}, which a configuration "
+                    "would read as more than a text: correct it."
+                )
 
 
 def open_recipe_model(config: DictConfig, recipe: Recipe) -> FrozenPLM:

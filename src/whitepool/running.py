@@ -8,6 +8,7 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from whitepool import credentials
 from whitepool.cli import sentence
 from whitepool.config_help import conf_folder
 from whitepool.errors import UserError
@@ -29,6 +30,7 @@ def evaluate(output: str | Path, *overrides: str) -> Job:
     """
     from whitepool import evaluation
 
+    credentials.refuse(overrides)
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = compose("evaluate", list(overrides))

@@ -15,6 +15,7 @@ from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from whitepool import fit_report, wandb_names
+from whitepool.config_kinds import check_kinds
 from whitepool.corpus_fit import fit_step
 from whitepool.data.corpus import Corpus
 from whitepool.data.corpus_config import load_corpus
@@ -148,6 +149,7 @@ def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
 
 def _begin(config: DictConfig) -> Path:
     """The run folder, with the configuration in it."""
+    check_kinds(config)
     quiet_libraries()
     keep_few_kernels()
     files.wanted(config)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from whitepool.credentials import hidden
 from whitepool.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def download(wheel: Wheel, folder: Path, what: str) -> Path:
         errors="replace",
         check=False,
     )
-    logger.debug("%s", done.stderr)
+    logger.debug("%s", hidden(done.stderr))
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         last = lines[-1] if lines else f"exit status {done.returncode}"

@@ -216,7 +216,7 @@ def test_parquet_takes_integers_and_float32() -> None:
 
 
 def test_a_damaged_parquet_file_is_refused() -> None:
-    message = "x.parquet: not a valid Parquet file; correct it or fetch the file again."
+    message = "x.parquet: not a valid Parquet file; fetch the file again."
     assert fault_of(b"PAR1 no", "x.parquet") == message
     assert fault_of(b"", "x.parquet") == message
 

@@ -169,7 +169,7 @@ def test_malformed_files(tmp_path: Path, content: bytes, fault: str) -> None:
 @pytest.mark.parametrize(
     ("given", "cut", "fault"),
     [
-        ({"version": 11}, None, "version 11 of fastText's form, this reads 12."),
+        ({"version": 11}, None, "version 11 of fastText's form, this reads 12; fetch one."),
         ({"quantised": True}, None, "a quantised model, which is not read"),
         ({"bucket": 3, "maxn": 6}, None, "a matrix of 7 by 5 for 7 words"),
         ({}, -1, "it ends within its vectors"),

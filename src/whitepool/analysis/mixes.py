@@ -180,7 +180,7 @@ class Mixes:
         self._disk = self._disk or tempfile.TemporaryDirectory(prefix="whitepool-")
         path = Path(self._disk.name) / f"{len(list(Path(self._disk.name).iterdir()))}.npy"
         np.save(path, vectors)
-        mapped: NDArray[np.float32] = np.load(path, mmap_mode="r")
+        mapped: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
         return mapped
 
     def scores(self) -> Iterator[tuple[str, Sequence[Mix], list[Cell]]]:

@@ -13,6 +13,7 @@ from whitepool.bulk.inputs import open_encoder
 from whitepool.bulk.job import Job
 from whitepool.bulk.settings import Settings
 from whitepool.bulk.shards import check_format
+from whitepool.config_kinds import check_kinds
 from whitepool.data.row_sources import open_input
 from whitepool.identity import PACKAGES
 from whitepool.inputs import quiet_libraries
@@ -30,6 +31,7 @@ def encode(config: DictConfig) -> float:
     Raises:
         UserError: something cannot be loaded, read or written, or the folder was begun otherwise.
     """
+    check_kinds(config)
     quiet_libraries()
     keep_few_kernels()
     run_folder = Path(config.output_dir)

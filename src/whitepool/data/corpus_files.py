@@ -17,7 +17,8 @@ from pathlib import Path
 
 from whitepool.data.corpus import Corpus, Source, Text
 from whitepool.data.pairs_file import csv_cells, sentence_of
-from whitepool.data.text import json_object
+from whitepool.data.parquet_file import check_rows, parquet_file
+from whitepool.data.text import json_object, not_utf8
 from whitepool.errors import UserError
 
 Paths = str | Sequence[str]
@@ -130,7 +131,9 @@ def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Number, from 1, and bytes of each line of an open file; no byte order mark."""
     for number, line in enumerate(lines, start=1):
-        yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if content:  # a file of a byte order mark alone has no line
+            yield number, content
 
 
 def decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -143,9 +146,7 @@ def decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
         try:
             yield number, line.decode("utf-8")
         except UnicodeDecodeError as fault:
-            raise UserError(
-                f"{path}, line {number}: not valid UTF-8; convert it to UTF-8."
-            ) from fault
+            raise not_utf8(line, f"{path}, line {number}") from fault
 
 
 def _lines(path: Path) -> Iterator[Text]:
@@ -193,28 +194,17 @@ def _table_texts(path: Path, columns: Sequence[str]) -> Iterator[Text]:
 
 def parquet_texts(path: Path, columns: Sequence[str]) -> Iterator[Text]:
     """Texts of a Parquet file, some thousand rows in memory at a time."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as fault:
-        raise UserError(
-            f'{path} needs pyarrow to be read: pip install "whitepool[data]".'
-        ) from fault
     number = 0
-    try:
-        with pq.ParquetFile(path) as file:
-            require(columns, file.schema_arrow.names, str(path))
-            for batch in file.iter_batches(batch_size=ROWS, columns=list(columns)):
-                cells = [batch.column(name).to_pylist() for name in columns]
-                for row in zip(*cells, strict=True):
-                    number += 1
-                    where = f"{path}, row {number}"
-                    for name, value in zip(columns, row, strict=True):
-                        yield Text(sentence_of(value, name, where), where)
-    except (pa.ArrowException, OSError) as fault:
-        raise UserError(
-            f"{path}: not a valid Parquet file (after row {number}); fetch it again."
-        ) from fault
+    with parquet_file(path, str(path)) as file:
+        require(columns, file.schema_arrow.names, str(path))
+        for batch in file.iter_batches(batch_size=ROWS, columns=list(columns)):
+            cells = [batch.column(name).to_pylist() for name in columns]
+            for row in zip(*cells, strict=True):
+                number += 1
+                where = f"{path}, row {number}"
+                for name, value in zip(columns, row, strict=True):
+                    yield Text(sentence_of(value, name, where), where)
+        check_rows(number, file, str(path))
 
 
 def require(

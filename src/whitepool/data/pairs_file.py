@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from whitepool.data import text
+from whitepool.data.parquet_file import check_rows, parquet_file
 from whitepool.data.text import Row
 from whitepool.errors import UserError
 
@@ -161,20 +162,11 @@ def parquet_rows(raw: bytes, path: Path, columns: Columns) -> Iterator[Row]:
         UserError: pyarrow is not there, not a Parquet file, no such column, a sentence or score
             that is null or of another type.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as fault:
-        raise UserError(
-            f'{path} needs pyarrow to be read: pip install "whitepool[data]".'
-        ) from fault
-    try:
-        file = pq.ParquetFile(pa.BufferReader(raw))
+    with parquet_file(raw, str(path)) as file:
         _require_columns(file.schema_arrow.names, columns, str(path))
         table = file.read(columns=list(columns))
-    except (pa.ArrowException, OSError) as fault:
-        raise UserError(f"{path}: not a valid Parquet file; {text.FETCH_AGAIN}.") from fault
-    values = (table[name].to_pylist() for name in columns)
+        check_rows(len(table), file, str(path))
+        values = [table[name].to_pylist() for name in columns]
     for number, cells in enumerate(zip(*values, strict=True), start=1):
         yield _typed_row(list(cells), columns, f"{path}, row {number}")
 

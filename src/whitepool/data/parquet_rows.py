@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from whitepool.data.corpus_files import ROWS, require
+from whitepool.data.parquet_file import check_rows, parquet_file
 from whitepool.data.rows import SETTING, Columns, Row, columned, decode
-from whitepool.errors import UserError
 
 
 def parquet_rows(path: Path, file: str, columns: Columns) -> Iterator[Row]:
@@ -17,42 +17,16 @@ def parquet_rows(path: Path, file: str, columns: Columns) -> Iterator[Row]:
     Raises:
         UserError: pyarrow is not there, a column is missing, or not a valid Parquet file.
     """
-    parquet = open_parquet(path)
-    import pyarrow as pa
-
     number = 0
-    try:
-        with parquet:
-            require(columns.names, parquet.schema_arrow.names, file, SETTING)
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=list(columns.names)):
-                cells = [_values(batch.column(name)) for name in columns.names]
-                for row in zip(*cells, strict=True):
-                    number += 1
-                    named = dict(zip(columns.names, row, strict=True))
-                    yield columned(named, columns, file, number)
-    except (pa.ArrowException, OSError) as fault:
-        raise UserError(
-            f"{file}: not a valid Parquet file (after row {number}); fetch it again."
-        ) from fault
-
-
-def open_parquet(path: Path) -> Any:
-    """A Parquet file, its footer read.
-
-    Raises:
-        UserError: pyarrow is not there, or not a Parquet file.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as fault:
-        raise UserError(
-            f'{path} needs pyarrow to be read: pip install "whitepool[data]".'
-        ) from fault
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as fault:
-        raise UserError(f"{path}: not a valid Parquet file; fetch it again.") from fault
+    with parquet_file(path, file) as parquet:
+        require(columns.names, parquet.schema_arrow.names, file, SETTING)
+        for batch in parquet.iter_batches(batch_size=ROWS, columns=list(columns.names)):
+            cells = [_values(batch.column(name)) for name in columns.names]
+            for row in zip(*cells, strict=True):
+                number += 1
+                named = dict(zip(columns.names, row, strict=True))
+                yield columned(named, columns, file, number)
+        check_rows(number, parquet, file)
 
 
 def _values(column: Any) -> Sequence[object]:

@@ -58,17 +58,27 @@ def load_retrieval(
     corpus, raw_corpus = _texts(folder, "corpus")
     queries, raw_queries = _texts(folder, "queries")
     judged, raw_judged, file = _judgements(folder, split)
-    wanted: dict[str, list[tuple[str, float]]] = {}
+    graded: dict[str, dict[str, float]] = {}
     for query, document, grade, where in judged:
         for kind, known, key in (("query", queries, query), ("document", corpus, document)):
             if key not in known:
                 raise UserError(f"{where}: there is no {kind} {key!r}; {text.FETCH_AGAIN}.")
-        if grade > 0:
-            wanted.setdefault(query, []).append((document, grade))
+        before = graded.setdefault(query, {}).setdefault(document, grade)
+        if before != grade:
+            raise UserError(
+                f"{where}: document {document!r} has the grade {grade:g} for query {query!r}, and "
+                f"{before:g} above; {text.FETCH_AGAIN}."
+            )
+    if repeated := len(judged) - sum(map(len, graded.values())):
+        log.warning("%s has %d judgements twice or more: each counts once.", file, repeated)
+    positive = {
+        query: [(document, grade) for document, grade in some.items() if grade > 0]
+        for query, some in graded.items()
+    }
+    wanted = {query: some for query, some in positive.items() if some}
     if not wanted:
         raise UserError(f"{file} names no relevant document; {text.FETCH_AGAIN}.")
-    without = len({query for query, *_ in judged}) - len(wanted)
-    if without:
+    if without := len(graded) - len(wanted):
         log.warning("%d judged queries have no relevant document and are left out.", without)
     task = name or (dataset.rpartition("/")[2] if dataset else folder.name)
     one = PairSet(
@@ -140,7 +150,8 @@ def _texts(folder: Path, stem: str) -> tuple[dict[str, str], bytes]:
 
 def _string(record: dict[str, Any], key: str, where: str) -> str:
     if key not in record:
-        raise UserError(f"{where}: no key {key} (keys found: {', '.join(record) or 'none'}).")
+        found = ", ".join(record) or "none"
+        raise UserError(f"{where}: no key {key} (keys found: {found}); {text.FETCH_AGAIN}.")
     return pairs_file.sentence_of(record[key], key, where)
 
 

@@ -13,7 +13,8 @@ from whitepool.data import hub
 from whitepool.data.corpus_files import byte_lines, expand, extension, numbered
 from whitepool.data.hub_corpus import address
 from whitepool.data.pairs_file import csv_cells
-from whitepool.data.parquet_rows import open_parquet, parquet_rows
+from whitepool.data.parquet_file import parquet_file
+from whitepool.data.parquet_rows import parquet_rows
 from whitepool.data.rows import (
     Columns,
     Lines,
@@ -139,7 +140,7 @@ def _standard_input(format: str, column: str | None, columns: Columns) -> RowSou
 
 def _parquet(path: Path, name: str, file: str, columns: Columns) -> RowSource:
     def count() -> int:
-        with open_parquet(path) as parquet:
+        with parquet_file(path, file) as parquet:
             return int(parquet.metadata.num_rows)
 
     read = partial(parquet_rows, path, file, columns)

@@ -8,13 +8,13 @@ blank ones at the end of JSON lines, CSV and TSV are no rows, while in plain tex
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from whitepool.data.corpus_files import require
 from whitepool.data.pairs_file import csv_cells
+from whitepool.data.text import RepeatedKey, parsed
 
 Lines = Iterator[tuple[int, bytes]]
 LONGEST = 200  # characters of a fault
@@ -64,7 +64,10 @@ def json_rows(lines: Lines, file: str, columns: Columns) -> Iterator[Row]:
             yield _row("", file, number)
             continue
         try:
-            record = json.loads(decode(line))
+            record = parsed(decode(line))
+        except RepeatedKey as fault:
+            yield _bad(str(fault), file, number)
+            continue
         except (ValueError, RecursionError):
             yield _bad("not valid JSON", file, number)
             continue

@@ -22,6 +22,7 @@ from whitepool.errors import UserError
 
 Row = tuple[str, str, float]
 
+GZIP = b"\x1f\x8b"
 FETCH_AGAIN = "correct it or fetch the file again"
 
 
@@ -67,7 +68,16 @@ def decode(raw: bytes, path: Path) -> str:
         return body.decode("utf-8")
     except UnicodeDecodeError as fault:
         line = body.count(b"\n", 0, fault.start) + 1
-        raise UserError(f"{path}, line {line}: not valid UTF-8; convert it to UTF-8.") from fault
+        raise not_utf8(raw, f"{path}, line {line}") from fault
+
+
+def not_utf8(start: bytes, where: str) -> UserError:
+    """The error about bytes that are not UTF-8, from the first of them."""
+    if start.startswith(GZIP):
+        return UserError(f"{where}: a gzip file; unpack it.")
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return UserError(f"{where}: UTF-16; convert it to UTF-8.")
+    return UserError(f"{where}: not valid UTF-8; convert it to UTF-8.")
 
 
 def split_lines(raw: bytes, path: Path) -> list[str]:
@@ -172,6 +182,28 @@ def to_pair_set(
     )
 
 
+class RepeatedKey(ValueError):
+    """A JSON object gives a key twice, of which Python would keep the last."""
+
+
+def parsed(line: str) -> Any:
+    """The JSON value that a line spells.
+
+    Raises:
+        RepeatedKey: an object gives a key twice.
+        ValueError: it spells none, and RecursionError where it is too deep.
+    """
+    return json.loads(line, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise RepeatedKey(f"the key {next(k for k in keys if keys.count(k) > 1)} comes twice")
+    return record
+
+
 def json_object(line: str, where: str) -> dict[str, Any]:
     """The object that a line of a JSON-lines file spells.
 
@@ -183,7 +215,9 @@ def json_object(line: str, where: str) -> dict[str, Any]:
         UserError: it spells none.
     """
     try:
-        record = json.loads(line)
+        record = parsed(line)
+    except RepeatedKey as fault:
+        raise UserError(f"{where}: {fault}; correct it.") from fault
     except (ValueError, RecursionError) as fault:
         raise UserError(f"{where}: not valid JSON; write one object per line.") from fault
     if not isinstance(record, dict):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from whitepool import recipe_folder
+from whitepool.checkpoint import read_json
 from whitepool.errors import UserError
 from whitepool.plm import FrozenPLM
 from whitepool.recipe import ModelSpec, Recipe
@@ -39,8 +40,10 @@ def is_export(folder: Path) -> bool:
 
 def is_own(folder: Path) -> bool:
     """Whether an export has whitepool's module, which `whitepool.sentence_transformer` loads."""
-    modules = json.loads((folder / MODULES).read_text(encoding="utf-8"))
-    return [module["type"] for module in modules] == [OWN_TYPE]
+    modules = read_json(folder / MODULES)
+    return isinstance(modules, list) and [
+        module.get("type") for module in modules if isinstance(module, dict)
+    ] == [OWN_TYPE]
 
 
 def exported_recipe(folder: Path) -> Recipe:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, float64
 
 from whitepool.arrays_file import opened
 from whitepool.errors import UserError
@@ -121,7 +121,22 @@ def load_maps(path: Path) -> tuple[dict[str, Affine], dict[str, Any]]:
         content,
     ):
         maps = {
-            name: Affine(file.get_tensor(f"{name}/mean"), file.get_tensor(f"{name}/basis"), **fit)
+            name: _checked(file.get_tensor(f"{name}/mean"), file.get_tensor(f"{name}/basis"), **fit)
             for name, fit in content["fit_sets"].items()
         }
     return maps, content
+
+
+def _checked(mean: Tensor, basis: Tensor, count: float, rank: int) -> Affine:
+    """A map of arrays from a file.
+
+    Raises:
+        ValueError: arrays or numbers that are no map.
+    """
+    if mean.dim() != 1 or basis.dim() != 2 or len(mean) != len(basis):
+        raise ValueError(f"arrays of shapes {tuple(mean.shape)} and {tuple(basis.shape)}")
+    if any(x.dtype != float64 or not bool(x.isfinite().all()) for x in (mean, basis)):
+        raise ValueError("arrays that are not all finite float64")
+    if type(rank) is not int or type(count) not in (int, float) or not min(rank, count) >= 1:
+        raise ValueError(f"rank {rank!r} and count {count!r}")
+    return Affine(mean, basis, count, rank)

@@ -48,9 +48,9 @@ class Subwords:
         grams = (
             framed[start : start + n]
             for start in range(len(framed))
-            for n in range(max(self.minn, 1), self.maxn + 1)
+            for n in range(max(self.minn, 1), min(self.maxn, len(framed) - start) + 1)
             # A single character counts unless it is the mark of the word's start or end.
-            if start + n <= len(framed) and not (n == 1 and start in (0, len(framed) - 1))
+            if not (n == 1 and start in (0, len(framed) - 1))
         )
         return [self.words + fnv1a(gram.encode()) % self.bucket for gram in grams]
 
@@ -88,20 +88,24 @@ def read(path: Path) -> WordTable:
 def _read(path: Path, file: IO[bytes]) -> WordTable:
     _, version = _unpack(file, "<ii")
     if version != VERSION:
-        raise UserError(f"{path}: version {version} of fastText's form, this reads {VERSION}.")
+        raise UserError(
+            f"{path}: version {version} of fastText's form, this reads {VERSION}; fetch one."
+        )
     arguments = _unpack(file, "<12id")
     dim, bucket, minn, maxn = arguments[0], *arguments[8:11]
-    size, words, _labels, _tokens, pruned = _unpack(file, "<iiiqq")
+    size, words, labels, _tokens, pruned = _unpack(file, "<iiiqq")
+    if min(words, labels) < 0 or words + labels != size or dim < 1 or (maxn > 0 and bucket < 1):
+        raise UserError(f"{path}: its header has numbers that do not go together; {AGAIN}.")
+    if pruned > 0:
+        raise _quantised(path)
     names = []
     for _ in range(size):
         name = _string(file)
         _unpack(file, "<qb")
         names.append(name)
-    if pruned > 0:
-        _unpack(file, f"<{2 * pruned}i")
     (quantised,) = _unpack(file, "<?")
-    if quantised or pruned > 0:
-        raise UserError(f"{path}: a quantised model, which is not read; give the one it came from.")
+    if quantised:
+        raise _quantised(path)
     rows, columns = _unpack(file, "<qq")
     offset = file.tell()
     if columns != dim or rows < words + (bucket if maxn > 0 else 0):
@@ -110,6 +114,8 @@ def _read(path: Path, file: IO[bytes]) -> WordTable:
         raise UserError(f"{path}: it ends within its vectors; {AGAIN}.")
     matrix = np.memmap(path, np.dtype("<f4"), "r", offset, (rows, columns))
     vocabulary = {name: row for row, name in enumerate(names[:words])}
+    if len(vocabulary) < words:
+        raise UserError(f"{path}: a word comes twice; {AGAIN}.")
     if not vocabulary:
         raise UserError(f"{path} holds no word vectors; give a file with at least one.")
     subwords = Subwords(words, bucket, minn, maxn)
@@ -118,6 +124,10 @@ def _read(path: Path, file: IO[bytes]) -> WordTable:
         return np.stack([_vector(matrix, subwords, names[row], row) for row in wanted.tolist()])
 
     return WordTable(vocabulary, mapped(scratch(), words, dim), fill)
+
+
+def _quantised(path: Path) -> UserError:
+    return UserError(f"{path}: a quantised model, which is not read; give the one it came from.")
 
 
 def _vector(matrix: NDArray[np.float32], subwords: Subwords, word: str, row: int) -> Floats:

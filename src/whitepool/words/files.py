@@ -23,6 +23,8 @@ from whitepool.errors import UserError
 from whitepool.words.table import Floats, Gathered
 
 CHUNK = 4096  # words taken at a time
+DIGITS = 9  # of the counts in a header: more words or dimensions fit on no disk
+LONGEST = 100  # characters of a number
 AGAIN = "fetch the file again"
 
 
@@ -67,7 +69,7 @@ def read(path: Path) -> Gathered:
 
 def _header(line: bytes) -> tuple[int, int] | None:
     fields = line.split()
-    if len(fields) == 2 and all(field.isdigit() for field in fields):
+    if len(fields) == 2 and all(field.isdigit() and len(field) <= DIGITS for field in fields):
         return int(fields[0]), int(fields[1])
     return None
 
