@@ -58,7 +58,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         raise UserError(f"dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
     if Path(source).is_file():
         return _load_words(Path(source), dtype)
-    folder = _transformer_folder(Path(source)) if Path(source).is_dir() else None
+    folder = transformer_folder(Path(source)) if Path(source).is_dir() else None
     options: dict[str, Any] = {"trust_remote_code": False}
     if folder is None:
         _check_hub_id(str(source))
@@ -197,7 +197,7 @@ def _allow_pickle(name: str) -> None:
     log.warning("%s has no safetensors weights: read with torch's weights-only reader.", name)
 
 
-def _transformer_folder(folder: Path) -> Path:
+def transformer_folder(folder: Path) -> Path:
     """The folder of the transformer itself; old sentence-transformers folders nest it."""
     if not (folder / "config.json").exists() and (folder / "modules.json").exists():
         for module in json.loads((folder / "modules.json").read_text()):

@@ -11,7 +11,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from whitepool.cli import ERROR_FILE
+from whitepool.multirun import marker
+from whitepool.multirun.job import ERROR_FILE
 
 SCRIPTS = "python {}.py"
 
@@ -71,8 +72,10 @@ def read_job(folder: Path) -> Job:
     if error.exists():
         why = error.read_text(encoding="utf-8").split("\n")[0]
         return Job(folder, typed, None, why, program, swept)
-    if not results.exists():
-        return Job(folder, typed, None, "ended without results", program, swept)
+    state = marker.read(folder)
+    if not results.exists() or (state and not state.finished):
+        why = "did not come to its end" if state else "ended without results"
+        return Job(folder, typed, None, why, program, swept)
     content = json.loads(results.read_text(encoding="utf-8"))
     return Job(folder, typed, content, "", program, swept)
 
