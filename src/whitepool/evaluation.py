@@ -21,6 +21,7 @@ from whitepool.fit import Fit, provenance_of
 from whitepool.head_choice import find_head
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries, task_lengths
 from whitepool.module import SentenceEncoder
+from whitepool.multirun.job import refuse_resume
 from whitepool.predictions import save_predictions
 from whitepool.published.match import find, ran
 from whitepool.recipe import Recipe, Scalar
@@ -44,6 +45,7 @@ def evaluate(config: DictConfig) -> float:
         Spearman x100 of the recipe, see `score_recipe`, or of the best of a grid, see `analyse`.
     """
     quiet_libraries()
+    refuse_resume(config)
     for name, least in (("bootstrap", 0), ("seed", 0), ("batch_tokens", 1)):
         if isinstance(config[name], bool) or not isinstance(config[name], int):
             raise UserError(f"{name} is {config[name]!r}: give a whole number.")

@@ -30,6 +30,7 @@ from whitepool.inputs import frame_of, load_model, max_length, options, quiet_li
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
+from whitepool.multirun.job import refuse_resume
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.binding import bind
@@ -149,6 +150,7 @@ def _model(config: DictConfig, exported: Path | None) -> FrozenPLM:
 def _begin(config: DictConfig) -> Path:
     """The run folder, with the configuration in it."""
     quiet_libraries()
+    refuse_resume(config)
     keep_few_kernels()
     files.wanted(config)
     folder = Path(config.output_dir)
