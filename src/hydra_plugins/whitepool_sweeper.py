@@ -14,11 +14,11 @@ from hydra.core.utils import JobReturn
 
 
 class ResumableSweeper(BasicSweeper):
-    """The jobs of Hydra's basic sweeper, run by any launcher as `whitepool.multirun.run` says."""
+    """The jobs of Hydra's basic sweeper, run by any launcher as `whitepool.sweeps.run` says."""
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
         """Run the jobs of a sweep."""
-        from whitepool.multirun.run import run_jobs
+        from whitepool.sweeps.run import run_jobs
 
         assert self.config is not None
         assert self.hydra_context is not None

@@ -21,9 +21,9 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from whitepool import config_help, listing
 from whitepool.errors import UserError
-from whitepool.multirun import marker
-from whitepool.multirun.job import ERROR_FILE, SkippedJob, run_marked
 from whitepool.published import experiments
+from whitepool.sweeps import marker
+from whitepool.sweeps.job import ERROR_FILE, SkippedJob, run_marked
 
 log = logging.getLogger(__name__)
 

@@ -21,13 +21,13 @@ from whitepool.fit import Fit, provenance_of
 from whitepool.head_choice import find_head
 from whitepool.inputs import Inputs, choose, prepare, quiet_libraries, task_lengths
 from whitepool.module import SentenceEncoder
-from whitepool.multirun.job import refuse_resume
 from whitepool.predictions import save_predictions
 from whitepool.published.match import find, ran
 from whitepool.recipe import Recipe, Scalar
 from whitepool.recipe_run import command_line, follow, recipe_of
 from whitepool.recipe_scores import MADE, score_values, with_scores
 from whitepool.reuse import Store
+from whitepool.sweeps.job import refuse_resume
 from whitepool.tracking import tracked
 from whitepool.whitening import Affine, Map, save_maps
 from whitepool.whitening_choice import is_auto, settle, settled

@@ -11,8 +11,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from whitepool.multirun import marker
-from whitepool.multirun.job import ERROR_FILE
+from whitepool.sweeps import marker
+from whitepool.sweeps.job import ERROR_FILE
 
 SCRIPTS = "python {}.py"
 

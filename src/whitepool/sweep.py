@@ -15,7 +15,7 @@ from rich.table import Table
 from whitepool import pictures
 from whitepool.cli import IGNORED_FILE
 from whitepool.jobs import Job, read_jobs
-from whitepool.multirun.job import ERROR_FILE
+from whitepool.sweeps.job import ERROR_FILE
 from whitepool.tracking import summing_up
 
 SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")

@@ -30,7 +30,6 @@ from whitepool.inputs import frame_of, load_model, max_length, options, quiet_li
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
-from whitepool.multirun.job import refuse_resume
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.binding import bind
@@ -43,6 +42,7 @@ from whitepool.recipe_run import command_line, recipe_of
 from whitepool.recipe_scores import MADE
 from whitepool.schema import plain
 from whitepool.states import resolve_layer
+from whitepool.sweeps.job import refuse_resume
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.wandb_log import WandbRun

@@ -1,0 +1,42 @@
+"""Commands that run in this process, on a tiny model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+
+from whitepool.commands import console
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    checkpoint: Callable[[str], Path],
+) -> Command:
+    """Run `whitepool …` here, on a tiny model; its exit status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
+    model = ["model=local", f"model.path={checkpoint('bert')}", "trainer=cpu"]
+    quiet = ["trainer.enable_progress_bar=false"]
+
+    def run(name: str, *words: str) -> tuple[int, str, str]:
+        GlobalHydra.instance().clear()
+        own = ["figures=false", *quiet] if name != "encode" else []
+        monkeypatch.setattr(sys, "argv", ["whitepool", name, *words, *model, *own])
+        with pytest.raises(SystemExit) as ended:
+            console.main()
+        HydraConfig.instance().cfg = None  # else runs of other tests would count as jobs
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capfd.readouterr()
+
+    return run

@@ -1,0 +1,60 @@
+"""Which jobs are in a folder, and which folder a sweep was begun in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from whitepool.errors import UserError
+from whitepool.sweeps.folders import begun_with, standing, without_resume
+from whitepool.sweeps.marker import Marker
+
+PATTERN = "runs/${now:%Y-%m-%d}/${now:%H-%M-%S}"
+
+
+def test_jobs_are_listed_by_number_and_unknown_ones_have_no_state(tmp_path: Path) -> None:
+    for name in ("10", "9", "by/name"):
+        (tmp_path / name).mkdir(parents=True)
+        Marker(name).write(tmp_path / name)
+    for name in "23":
+        (tmp_path / name / ".hydra").mkdir(parents=True)
+        (tmp_path / name / ".hydra" / "overrides.yaml").write_text("[]")
+        (tmp_path / name / "evaluate.log").touch()
+    (tmp_path / "2" / "results.json").write_text("{}")  # of a release without markers
+    (tmp_path / "figures").mkdir()
+    found = standing(tmp_path)
+    assert list(found) == ["2", "9", "10", "by/name"]
+    assert found == {name: None if name == "2" else Marker(name) for name in found}
+    assert standing(tmp_path / "nowhere") == {}
+
+
+def test_resume_is_taken_out_of_the_words() -> None:
+    assert without_resume(["a=1", "resume=true", "b=2,3"]) == (["a=1", "b=2,3"], True)
+    assert without_resume(["resume=False", "resume_from=x"]) == (["resume_from=x"], False)
+    with pytest.raises(UserError, match="resume is 'true,false': give true or false"):
+        without_resume(["resume=true,false"])
+
+
+def test_a_multirun_is_found_by_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def begin(time: str, command: str, *words: str) -> Path:
+        folder = Path("runs") / "2026-01-31" / time
+        folder.mkdir(parents=True)
+        record = {"hydra": {"job": {"name": command}, "overrides": {"task": list(words)}}}
+        OmegaConf.save(record, folder / "multirun.yaml")
+        return folder
+
+    first = begin("10-00-00", "evaluate", "k=1,2", "model=bert")
+    begin("11-00-00", "evaluate", "k=1,2,3", "model=bert")
+    begin("12-00-00", "train", "k=1,2", "model=bert")
+    last = begin("13-00-00", "evaluate", "model=bert", "resume=true", "k=1,2")
+    (begin("14-00-00", "evaluate") / "multirun.yaml").write_text("{")
+    own = Path("runs/2026-02-01/09-00-00")
+    words = ["resume=true", "k=1,2", "model=bert"]
+    assert begun_with(words, "evaluate", pattern=PATTERN, folder=own) == [last, first]
+    flat = begun_with(words, "evaluate", pattern="runs/2026-01-31/${now:%H}", folder=first)
+    assert flat == [last, first]
+    assert begun_with(["k=1"], "evaluate", pattern=PATTERN, folder=own) == []

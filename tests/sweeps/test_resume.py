@@ -1,0 +1,171 @@
+"""Multiruns that are begun again: what is run, what stays, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from whitepool.sweeps.marker import at_work
+
+from tiny import WORDS
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def write_pairs(path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    rows = [(draw.sample(WORDS, 5), draw.sample(WORDS, 5)) for _ in range(20)]
+    lines = [f"{' '.join(a)}\t{' '.join(b)}\t{len(set(a) & set(b))}" for a, b in rows]
+    path.write_text("sentence1\tsentence2\tscore\n" + "\n".join(lines) + "\n")
+
+
+def contents(folder: Path, *jobs: str) -> dict[str, bytes]:
+    """All that finished jobs left."""
+    files = [path for job in jobs for path in (folder / job).rglob("*") if path.is_file()]
+    assert files
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def summary(folder: Path) -> list[tuple[str, str, str]]:
+    """Job, file of pairs and status of each row."""
+    with (folder / "summary.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert (row["score"] == "") == (row["status"] == "failed")
+        assert "resume" not in row["overrides"]
+    names = [next(w for w in r["overrides"].split() if w.startswith("data.path=")) for r in rows]
+    return [
+        (r["job"], n.removeprefix("data.path="), r["status"])
+        for r, n in zip(rows, names, strict=True)
+    ]
+
+
+def sweep(paths: Sequence[str], *more: str) -> list[str]:
+    return ["-m", "data=pairs", f"data.path={','.join(paths)}", "bootstrap=10", *more]
+
+
+def test_a_sweep_from_its_first_failure_to_changed_data(command: Command, tmp_path: Path) -> None:
+    a, b, c = (f"{name}.tsv" for name in "abc")
+    write_pairs(tmp_path / a, 1)
+    status, printed, error = command("evaluate", *sweep([b, a]))
+    assert status == 1, error
+    (folder,) = tmp_path.glob("multirun/*/*")
+    where = f"hydra.sweep.dir={folder}"
+    assert summary(folder) == [("0", b, "failed"), ("1", a, "done")]
+    assert "Traceback" in (folder / "0" / "error.txt").read_text()
+    remedy = f"the same words with hydra.sweep.dir={folder.relative_to(tmp_path)} resume=true."
+    assert f"1 of 2 jobs failed. To go on: {remedy}" in printed
+
+    # What failed is run again, in its folder; without a folder, in that of the same words.
+    write_pairs(tmp_path / b, 2)
+    before = contents(folder, "1")
+    status, printed, error = command("evaluate", *sweep([b, a], "resume=true"))
+    assert status == 0, error
+    assert "1 of 2 jobs are finished and not run again (1)." in printed
+    assert "Begun earlier and run again: 0." in printed
+    assert summary(folder) == [("0", b, "done"), ("1", a, "done")]
+    assert not (folder / "0" / "error.txt").exists()
+    assert contents(folder, "1") == before
+
+    # An edited sweep keeps what is there, whatever the order.
+    write_pairs(tmp_path / c, 3)
+    before = contents(folder, "0", "1")
+    status, printed, error = command("evaluate", *sweep([c, a], "resume=true", where))
+    assert status == 0, error
+    assert summary(folder) == [("0", b, "done"), ("1", a, "done"), ("2", c, "done")]
+    assert contents(folder, "0", "1") == before
+
+    # Changed data are noticed, and the results of the old ones stay.
+    write_pairs(tmp_path / a, 4)
+    before = contents(folder, "0", "1", "2")
+    status, printed, error = command("evaluate", *sweep([a], "resume=true", where))
+    assert status == 0, error
+    assert "Job 1 was finished with another data: it stays, and is made anew as job 3." in printed
+    assert [row[:2] for row in summary(folder)] == [("0", b), ("1", a), ("2", c), ("3", a)]
+    assert contents(folder, "0", "1", "2") == before
+    assert contents(folder, "3")["3/scores.csv"] != before["1/scores.csv"]
+
+    # Nothing is run over without being asked to resume, nor while another process is at it.
+    before = contents(folder, "0", "1", "2", "3")
+    status, printed, error = command("evaluate", *sweep([b], where))
+    assert (status, printed) == (1, "")
+    assert error == (
+        f"Error: {folder} holds 4 jobs of an earlier multirun, 4 of them finished: add resume=true "
+        "to go on with it, or give another hydra.sweep.dir=.\n"
+    )
+    with at_work(folder / "3", "a job"):
+        status, _, error = command("evaluate", *sweep([a], "resume=true", where))
+    assert status == 1
+    assert f"job 3 of an earlier multirun is still at work in {folder / '3'}" in error
+    assert contents(folder, "0", "1", "2", "3") == before
+
+    # Without a folder: there must be one, and of several one that is not finished.
+    same = sweep([a], "resume=true")
+    shutil.copytree(folder, folder.with_name("23-59-59"))
+    status, _, error = command("evaluate", *same)
+    newest = Path("multirun") / folder.parent.name / "23-59-59"
+    assert (status, error) == (
+        1,
+        "Error: 2 multiruns were begun with these words: give the folder of one, as "
+        f"hydra.sweep.dir={newest} for the newest.\n",
+    )
+    shutil.rmtree(folder / "3")
+    status, printed, _ = command("evaluate", *same)
+    assert status == 0
+    assert f"{folder.relative_to(tmp_path)}: 0 of 1 jobs are finished" in printed
+    status, _, error = command("evaluate", *sweep([c], "resume=true"))
+    assert status == 1
+    assert "resume=true finds no multirun of evaluate that was begun with these words" in error
+
+
+def test_jobs_behind_a_failure_are_skipped_and_run_later(command: Command, tmp_path: Path) -> None:
+    write_pairs(tmp_path / "a.tsv", 1)
+    words = sweep(["b.tsv", "a.tsv"], "fail_fast=true", "hydra.sweep.dir=all", "resume=true")
+    status, _, _ = command("evaluate", *words)
+    assert status == 1
+    skipped = tmp_path / "all" / "1" / "error.txt"
+    assert skipped.read_text() == "skipped, since job 0 failed.\n"
+    write_pairs(tmp_path / "b.tsv", 2)
+    status, _, error = command("evaluate", *words)
+    assert status == 0, error
+    assert [row[2] for row in summary(tmp_path / "all")] == ["done", "done"]
+
+
+def test_a_single_run_has_nothing_to_resume(command: Command) -> None:
+    for name in ("evaluate", "train"):
+        status, _, error = command(name, "resume=true", "hydra.run.dir=run")
+        assert status == 1
+        assert error.endswith("add -m and the words that are swept, or leave it out.\n")
+
+
+def test_train_and_encode_go_on_too(command: Command, tmp_path: Path) -> None:
+    draw = random.Random(0)
+    texts = "".join(" ".join(draw.choices(WORDS, k=5)) + "\n" for _ in range(80))
+    (tmp_path / "x.txt").write_text(texts)
+    fit = ["-m", "corpus=text", "corpus.path=x.txt", "output='mine-${hydra:job.num}'"]
+    fit += ["hydra.sweep.dir=fits", "resume=true"]
+    status, _, error = command("train", *fit, "whitening.k=3,99")
+    assert status == 1, error
+    first = (tmp_path / "mine-0" / "recipe.yaml").read_bytes()
+    status, printed, error = command("train", *fit, "whitening.k=4,3")
+    assert status == 0, error
+    assert "1 of 2 jobs are finished and not run again (0)." in printed
+    # The number is that of the folder, though this is the first job that is left to run.
+    assert (tmp_path / "mine-0" / "recipe.yaml").read_bytes() == first
+    assert b"k: 4" in (tmp_path / "mine-2" / "recipe.yaml").read_bytes()
+
+    bulk = ["-m", "input=x.txt", "format=npy", "output=v", "normalize=true"]
+    bulk += ["hydra.sweep.dir=bulk", "resume=true"]
+    status, _, error = command("encode", *bulk)
+    assert status == 0, error
+    vectors = sorted((tmp_path / "v").iterdir())
+    before = [path.read_bytes() for path in vectors]
+    vectors[0].unlink()
+    status, printed, error = command("encode", *bulk)
+    assert status == 0, error
+    assert "0 of 1 jobs are finished and not run again." in printed
+    assert [path.read_bytes() for path in vectors] == before
+    assert sorted(path.name for path in (tmp_path / "bulk").glob("[0-9]")) == ["0"]
