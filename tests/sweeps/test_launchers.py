@@ -1,4 +1,4 @@
-"""Multiruns in other processes: what the basic launcher leaves, whichever launcher runs the jobs."""
+"""Multiruns in other processes: the same is left, whichever launcher runs the jobs."""
 
 from __future__ import annotations
 

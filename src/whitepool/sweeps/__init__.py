@@ -1,1 +1,1 @@
-"""Multiruns that can be broken off and begun again: whose folder a job is, and whether it is done."""
+"""Multiruns that can be broken off and begun again: which folder is whose, and what is done."""

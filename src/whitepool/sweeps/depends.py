@@ -1,7 +1,7 @@
 """What a job's results depend on: its settings, and checksums of the model and data that it reads.
 
-Where a job stands in a sweep, where it writes, and how it is watched are left out. Versions are left
-out too: an upgrade in the middle of a sweep does not throw its finished jobs away, but is told of.
+Where a job stands in a sweep, where it writes, and how it is watched are left out. So are versions:
+an upgrade in the middle of a sweep does not throw its finished jobs away, but is told of.
 """
 
 from __future__ import annotations

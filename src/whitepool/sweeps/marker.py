@@ -1,7 +1,7 @@
 """job.json of a job's folder: what the job was begun with, and whether it came to its end.
 
-It is written when a job begins, and again as the last thing that a job does. A job is the same as an
-earlier one where the settings and the checksums of all that it reads are: see `depends`.
+It is written when a job begins, and again as the last thing that a job does. A job is the same as
+an earlier one where the settings and the checksums of all that it reads are: see `depends`.
 """
 
 from __future__ import annotations

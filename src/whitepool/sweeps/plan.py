@@ -95,8 +95,8 @@ def changes(before: Sources, now: Sources) -> tuple[str, ...]:
 def _new(name: str, job: Asked, standing: Mapping[str, Marker | None]) -> Placed:
     for folder, marker in standing.items():
         if marker and marker.finished and marker.settings == job.settings:
-            if differing := changes(marker.sources, job.sources):
-                return Placed(name, beside=folder, changed=differing)
+            differing = changes(marker.sources, job.sources)
+            return Placed(name, beside=folder if differing else "", changed=differing)
     return Placed(name)
 
 
