@@ -83,7 +83,10 @@ def test_a_sweep_from_its_first_failure_to_changed_data(command: Command, tmp_pa
     before = contents(folder, "0", "1", "2")
     status, printed, error = command("evaluate", *sweep([a], "resume=true", where))
     assert status == 0, error
-    assert "Job 1 was finished with another data: it stays, and is made anew as job 3." in printed
+    assert (
+        "Job 1 was finished before the data changed: it stays, and is made anew as job 3."
+        in printed
+    )
     assert [row[:2] for row in summary(folder)] == [("0", b), ("1", a), ("2", c), ("3", a)]
     assert contents(folder, "0", "1", "2") == before
     assert contents(folder, "3")["3/scores.csv"] != before["1/scores.csv"]

@@ -174,7 +174,7 @@ def _tell(placed: Sequence[Placed], there: Mapping[str, Marker | None], folder: 
     for one in placed:
         if one.beside:
             log.warning(
-                "Job %s was finished with another %s: it stays, and is made anew as job %s.",
+                "Job %s was finished before the %s changed: it stays, and is made anew as job %s.",
                 one.beside,
                 " and ".join(one.changed),
                 one.folder,
