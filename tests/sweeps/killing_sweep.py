@@ -3,8 +3,8 @@
 WORDS is JSON: those of a `whitepool` command, which resumes hydra.sweep.dir=run. It runs in a
 folder of its own, first unbroken in FOLDER/whole, then again and again in FOLDER/broken, killed and
 begun anew until one comes to its end. What is left then must be what the unbroken one left, times
-apart. This goes on until there were enough kills. Each run is a child process, forked once everything is
-imported; a kill comes after the first job has begun.
+apart. This goes on until there were enough kills. Each run is a child process, forked once
+everything is imported; a kill comes after the first job has begun.
 
 Prints, as JSON, how many kills there were, and how many found a job that was finished.
 """
