@@ -22,17 +22,19 @@ def command(
     capfd: pytest.CaptureFixture[str],
     checkpoint: Callable[[str], Path],
 ) -> Command:
-    """Run `whitepool …` here, on a tiny model; its exit status, stdout and stderr."""
+    """Run `whitepool …` here, on a tiny model unless one is given; its exit status, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
-    model = ["model=local", f"model.path={checkpoint('bert')}", "trainer=cpu"]
-    quiet = ["trainer.enable_progress_bar=false"]
+    bert = ["model=local", f"model.path={checkpoint('bert')}", "trainer=cpu"]
 
     def run(name: str, *words: str) -> tuple[int, str, str]:
         GlobalHydra.instance().clear()
-        own = ["figures=false", *quiet] if name != "encode" else []
-        monkeypatch.setattr(sys, "argv", ["whitepool", name, *words, *model, *own])
+        given = any(word.startswith("model.path=") for word in words)
+        own = [] if given else bert
+        if name != "encode" and not given:
+            own = [*own, "figures=false", "trainer.enable_progress_bar=false"]
+        monkeypatch.setattr(sys, "argv", ["whitepool", name, *words, *own])
         with pytest.raises(SystemExit) as ended:
             console.main()
         HydraConfig.instance().cfg = None  # else runs of other tests would count as jobs

@@ -8,8 +8,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from whitepool.errors import UserError
-from whitepool.sweeps.folders import begun_with, standing, without_resume
+from whitepool.sweeps.folders import begun_with, chosen, standing, without_resume
 from whitepool.sweeps.marker import Marker
+from whitepool.sweeps.plan import Asked
 
 PATTERN = "runs/${now:%Y-%m-%d}/${now:%H-%M-%S}"
 
@@ -58,3 +59,41 @@ def test_a_multirun_is_found_by_its_words(tmp_path: Path, monkeypatch: pytest.Mo
     flat = begun_with(words, "evaluate", pattern="runs/2026-01-31/${now:%H}", folder=first)
     assert flat == [last, first]
     assert begun_with(["k=1"], "evaluate", pattern=PATTERN, folder=own) == []
+
+
+def test_the_folder_of_a_multirun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, asked = ["k=1,2", "m=a"], [Asked("0", "s", {"data": "1"})]
+
+    def choose(pattern: str, *, resume: bool = True) -> Path:
+        hydra = {"sweep": {"dir": pattern}, "job": {"name": "evaluate"}}
+        OmegaConf.register_new_resolver("now", lambda form: "2026-12-31", replace=True)
+        config = OmegaConf.create({"hydra": hydra})
+        return chosen(config, words, asked, resume=resume, goes_on=False)
+
+    def begin(name: str, *, finished: bool) -> Path:
+        folder = Path("runs") / name
+        (folder / "0").mkdir(parents=True)
+        Marker("s", {"data": "1"}, finished=finished).write(folder / "0")
+        record = {"hydra": {"job": {"name": "evaluate"}, "overrides": {"task": words}}}
+        OmegaConf.save(record, folder / "multirun.yaml")
+        return folder
+
+    pattern = "runs/${now:%Y}"
+    assert choose(pattern, resume=False) == Path("runs/2026-12-31")
+    assert choose("runs/new") == Path("runs/new")
+    with pytest.raises(UserError, match="finds no multirun of evaluate that was begun with these"):
+        choose(pattern)
+    done = begin("a", finished=True)
+    assert choose(pattern) == done
+    assert choose("runs/a") == done
+    with pytest.raises(UserError, match="^runs/a holds 1 jobs of an earlier multirun, 1 of them"):
+        choose("runs/a", resume=False)
+    other = begin("b", finished=True)
+    with pytest.raises(UserError, match=r"2 multiruns .* hydra.sweep.dir=runs/b for the newest"):
+        choose(pattern)
+    Marker("s").write(other / "0")
+    assert choose(pattern) == other
+    begin("c", finished=False)
+    with pytest.raises(UserError, match=r"2 multiruns .* hydra.sweep.dir=runs/c for the newest"):
+        choose(pattern)

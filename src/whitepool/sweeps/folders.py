@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from omegaconf import DictConfig, OmegaConf
 
 from whitepool.errors import UserError
 from whitepool.sweeps import marker
 from whitepool.sweeps.marker import Marker
+from whitepool.sweeps.plan import Asked, place
 
 RECORD = "multirun.yaml"  # Hydra's, of the words that a multirun was begun with
 TIME = "${now:"  # in a folder's name, makes it another one each time
@@ -52,9 +54,53 @@ def without_resume(words: Sequence[str]) -> tuple[list[str], bool]:
     return kept, given[-1:] == ["true"]
 
 
-def is_new_each_time(pattern: str) -> bool:
-    """Whether ``hydra.sweep.dir``, not resolved, has the time in it."""
-    return TIME in pattern
+def chosen(
+    config: DictConfig, words: Sequence[str], asked: Sequence[Asked], *, resume: bool, goes_on: bool
+) -> Path:
+    """The folder of a multirun: the configuration's, or with ``resume`` that of the same words.
+
+    Args:
+        config: of the multirun.
+        words: the overrides of its jobs and of all of them.
+        asked: its jobs.
+        resume: go on with a multirun where there is one.
+        goes_on: see `place`.
+
+    Raises:
+        UserError: jobs are there that nobody asked to resume; or the folder has the time in its
+            name, and there is no multirun of these words, or several with the same right.
+    """
+    folder = Path(config.hydra.sweep.dir)
+    sweep: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
+    if not resume:
+        if there := standing(folder):
+            done = sum(bool(state and state.finished) for state in there.values())
+            raise UserError(
+                f"{folder} holds {len(there)} jobs of an earlier multirun, {done} of them "
+                "finished: add resume=true to go on with it, or give another hydra.sweep.dir=."
+            )
+        return folder
+    if TIME not in sweep["dir"]:
+        return folder
+    command = config.hydra.job.name
+    found = begun_with(words, command, pattern=sweep["dir"], folder=folder)
+    if not found:
+        raise UserError(
+            f"resume=true finds no multirun of {command} that was begun with these words: give its "
+            "folder, as hydra.sweep.dir=FOLDER."
+        )
+    begun = [
+        one
+        for one in found
+        if not all(job.finished for job in place(asked, standing(one), (), goes_on=goes_on))
+    ]
+    choices = begun or found
+    if len(choices) > 1:
+        raise UserError(
+            f"{len(choices)} multiruns were begun with these words: give the folder of one, as "
+            f"hydra.sweep.dir={choices[0]} for the newest."
+        )
+    return choices[0]
 
 
 def begun_with(words: Sequence[str], command: str, *, pattern: str, folder: Path) -> list[Path]:

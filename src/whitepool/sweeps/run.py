@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus
@@ -18,7 +16,6 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from whitepool import cli
-from whitepool.errors import UserError
 from whitepool.sweeps import depends, folders, marker
 from whitepool.sweeps.marker import Marker
 from whitepool.sweeps.plan import Asked, Placed, place
@@ -56,7 +53,11 @@ def run_jobs(
     jobs = jobs_of(words)
     asked = _asked(config, loader, jobs, with_keys=resume)
     goes_on = config.hydra.job.name == GOES_ON
-    folder = _folder(config, words, asked, resume=resume, goes_on=goes_on)
+    folder = folders.chosen(config, words, asked, resume=resume, goes_on=goes_on)
+    if folder != Path(config.hydra.sweep.dir):
+        with read_write(config.hydra), open_dict(config.hydra):
+            config.hydra.sweep.dir = str(folder)
+            config.hydra.overrides.hydra.append(f"hydra.sweep.dir={_quoted(str(folder))}")
     folder.mkdir(parents=True, exist_ok=True)
     with marker.at_work(folder, "a multirun"):
         there = folders.standing(folder)
@@ -110,47 +111,6 @@ def _asked(
     finally:
         hydra.cfg = before
     return found
-
-
-def _folder(
-    config: DictConfig, words: Words, asked: Sequence[Asked], *, resume: bool, goes_on: bool
-) -> Path:
-    """The multirun's folder, which the configuration then names."""
-    folder = Path(config.hydra.sweep.dir)
-    sweep: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
-    if not resume:
-        if there := folders.standing(folder):
-            done = sum(bool(state and state.finished) for state in there.values())
-            raise UserError(
-                f"{folder} holds {len(there)} jobs of an earlier multirun, {done} of them "
-                "finished: add resume=true to go on with it, or give another hydra.sweep.dir=."
-            )
-        return folder
-    if not folders.is_new_each_time(sweep["dir"]):
-        return folder
-    command = config.hydra.job.name
-    found = folders.begun_with(words, command, pattern=sweep["dir"], folder=folder)
-    if not found:
-        raise UserError(
-            f"resume=true finds no multirun of {command} that was begun with these words: give its "
-            "folder, as hydra.sweep.dir=FOLDER."
-        )
-    begun = [
-        one
-        for one in found
-        if not all(job.finished for job in place(asked, folders.standing(one), (), goes_on=goes_on))
-    ]
-    choices = begun or found
-    if len(choices) > 1:
-        raise UserError(
-            f"{len(choices)} multiruns were begun with these words: give the folder of one, as "
-            f"hydra.sweep.dir={choices[0]} for the newest."
-        )
-    (folder,) = choices
-    with read_write(config.hydra), open_dict(config.hydra):
-        config.hydra.sweep.dir = str(folder)
-        config.hydra.overrides.hydra.append(f"hydra.sweep.dir={_quoted(str(folder))}")
-    return folder
 
 
 def _tell(placed: Sequence[Placed], there: Mapping[str, Marker | None], folder: Path) -> None:
