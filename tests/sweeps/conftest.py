@@ -22,7 +22,7 @@ def command(
     capfd: pytest.CaptureFixture[str],
     checkpoint: Callable[[str], Path],
 ) -> Command:
-    """Run `whitepool …` here, on a tiny model unless one is given; its exit status, stdout and stderr."""
+    """Run `whitepool …` here, on a tiny model unless one is given; its status, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))

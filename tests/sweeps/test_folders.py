@@ -87,7 +87,7 @@ def test_the_folder_of_a_multirun(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     done = begin("a", finished=True)
     assert choose(pattern) == done
     assert choose("runs/a") == done
-    with pytest.raises(UserError, match="^runs/a holds 1 jobs of an earlier multirun, 1 of them"):
+    with pytest.raises(UserError, match=r"^runs/a holds 1 jobs of an earlier multirun, 1 of them"):
         choose("runs/a", resume=False)
     other = begin("b", finished=True)
     with pytest.raises(UserError, match=r"2 multiruns .* hydra.sweep.dir=runs/b for the newest"):
