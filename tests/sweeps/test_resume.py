@@ -118,7 +118,8 @@ def test_jobs_behind_a_failure_are_skipped_to_be_run_later(
     assert failed is not None
     assert skipped is not None
     assert failed.settings != skipped.settings
-    assert not (failed.finished or skipped.finished)
+    assert not failed.finished
+    assert not skipped.finished
 
 
 def test_a_single_run_has_nothing_to_resume(command: Command) -> None:
