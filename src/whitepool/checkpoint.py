@@ -60,7 +60,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         raise UserError(f"dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
     if Path(source).is_file():
         return _load_words(Path(source), dtype)
-    folder = _transformer_folder(Path(source)) if Path(source).is_dir() else None
+    folder = transformer_folder(Path(source)) if Path(source).is_dir() else None
     options: dict[str, Any] = {"trust_remote_code": False}
     origin, is_gguf = folder, False
     if folder is None:
@@ -224,7 +224,7 @@ def _allow_pickle(name: str) -> None:
     log.warning("%s has no safetensors weights: read with torch's weights-only reader.", name)
 
 
-def _transformer_folder(folder: Path) -> Path:
+def transformer_folder(folder: Path) -> Path:
     """The folder of the transformer itself; old sentence-transformers folders nest it."""
     if not (folder / "config.json").exists() and (folder / "modules.json").exists():
         modules = read_json(folder / "modules.json")

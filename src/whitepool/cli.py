@@ -22,17 +22,22 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from whitepool import config_help, credentials, listing
 from whitepool.errors import UserError, in_one_line
 from whitepool.published import experiments
+from whitepool.sweeps import marker
+from whitepool.sweeps.job import ERROR_FILE, SkippedJob, run_marked
 
 log = logging.getLogger(__name__)
 
-ERROR_FILE = "error.txt"
 IGNORED_FILE = "ignored.txt"  # of a job of a multirun: settings that it could not use, one a line
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "WHITEPOOL_TRACEBACK"  # what the user set FULL_ERROR to
 LEFT = (
-    ERROR_FILE, IGNORED_FILE, "results.json", "scores.csv", "predictions.safetensors",
-    "whitening.safetensors",
+    ERROR_FILE, IGNORED_FILE, marker.FILE, "results.json", "scores.csv", "predictions.safetensors",
+    "whitening.safetensors", "report.html",
 )  # fmt: skip
+
+LAUNCHERS = {  # of a multirun's jobs -> the extra that brings it
+    "joblib": "joblib", "ray": "ray", "submitit_local": "slurm", "submitit_slurm": "slurm",
+}  # fmt: skip
 
 MULTIRUN = frozenset({"-m", "--multirun"})
 
@@ -62,29 +67,36 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
     @functools.wraps(function)
     def run(config: DictConfig) -> float:
         folder = Path(HydraConfig.get().runtime.output_dir)
-        for name in (*LEFT, "report.html"):
-            (folder / name).unlink(missing_ok=True)
-        if failed_jobs and config.fail_fast:
-            (folder / ERROR_FILE).write_text(f"skipped, since job {failed_jobs[0].name} failed.\n")
-            return float("nan")
-        try:
-            return function(config)
-        except Exception as error:
-            (folder / ERROR_FILE).write_text(
-                credentials.hidden(f"{sentence(error)}\n\n{traceback.format_exc()}"),
-                encoding="utf-8",
-                errors="backslashreplace",
-            )
-            failed_jobs.append(folder)
-            if is_multirun():
-                log.error("Failed: %s", sentence(error))
-            elif os.environ.get(TRACEBACK) == "1":
-                raise
-            else:
-                _tell(error)
-            return float("nan")
+        if not is_multirun():
+            return _attempt(function, config, folder)
+        with marker.at_work(folder, "another process"):
+            return _attempt(lambda own: run_marked(function, own, folder), config, folder)
 
     return run
+
+
+def _attempt(function: Callable[[DictConfig], float], config: DictConfig, folder: Path) -> float:
+    """What the function returns, or NaN after it has failed."""
+    for name in LEFT:
+        (folder / name).unlink(missing_ok=True)
+    try:
+        return function(config)
+    except SkippedJob as reason:
+        (folder / ERROR_FILE).write_text(f"{reason}\n", encoding="utf-8")
+    except Exception as error:
+        (folder / ERROR_FILE).write_text(
+            credentials.hidden(f"{sentence(error)}\n\n{traceback.format_exc()}"),
+            encoding="utf-8",
+            errors="backslashreplace",
+        )
+        failed_jobs.append(folder)
+        if is_multirun():
+            log.error("Failed: %s", sentence(error))
+        elif os.environ.get(TRACEBACK) == "1":
+            raise
+        else:
+            _tell(error)
+    return float("nan")
 
 
 def launch(main: Callable[[], Any], command: str) -> NoReturn:
@@ -155,13 +167,28 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         return _wrong_setting(cause)
     if isinstance(error, HydraException | OmegaConfBaseException):
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        if lines and (missing := re.search(r"Could not find '(\w+)/(\S+)'", " ".join(lines))):
-            end = next((i for i, x in enumerate(lines) if x.startswith("Config search")), None)
-            choices = ", ".join(lines[2:end])
-            return f"there is no {missing[1]}={missing[2]}: choose one of {choices}."
-        return " ".join(lines)
+        return _of_hydra(error)
     return _of_a_library(error)
+
+
+def _of_hydra(error: BaseException) -> str:
+    """A choice that there is none of, else Hydra's own words on one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = " ".join(lines)
+    if missing := re.search(r"Could not find 'hydra/launcher/(\w+)'", said):
+        return _no_launcher(missing[1])
+    if missing := re.search(r"Could not find '(\w+)/(\S+)'", said):
+        end = next((i for i, x in enumerate(lines) if x.startswith("Config search")), None)
+        choices = ", ".join(lines[2:end])
+        return f"there is no {missing[1]}={missing[2]}: choose one of {choices}."
+    return said
+
+
+def _no_launcher(name: str) -> str:
+    """A launcher that is not installed, or that there is none of."""
+    if (extra := LAUNCHERS.get(name)) is None:
+        return f"there is no hydra/launcher={name}: choose one of basic, {', '.join(LAUNCHERS)}."
+    return f'hydra/launcher={name} is not installed: pip install "whitepool[{extra}]".'
 
 
 def _of_a_library(error: BaseException) -> str:

@@ -28,6 +28,7 @@ from whitepool.recipe import Recipe, Scalar
 from whitepool.recipe_run import command_line, follow, recipe_of
 from whitepool.recipe_scores import MADE, score_values, with_scores
 from whitepool.reuse import Store
+from whitepool.sweeps.job import refuse_resume
 from whitepool.tracking import tracked
 from whitepool.whitening import Affine, Map, save_maps
 from whitepool.whitening_choice import is_auto, settle, settled
@@ -46,6 +47,7 @@ def evaluate(config: DictConfig) -> float:
     """
     check_kinds(config)
     quiet_libraries()
+    refuse_resume(config)
     for name, least in (("bootstrap", 0), ("seed", 0), ("batch_tokens", 1)):
         if isinstance(config[name], bool) or not isinstance(config[name], int):
             raise UserError(f"{name} is {config[name]!r}: give a whole number.")

@@ -31,7 +31,7 @@ PACKAGES = ("whitepool", "torch", "transformers")
 
 def why_unknown(plm: FrozenPLM, head: Mapping[str, Any]) -> str:
     """What keeps vectors from having an identity, in words; empty where they have one."""
-    if not plm.provenance["sha256"] and not _is_commit(plm.provenance["revision"]):
+    if not plm.provenance["sha256"] and not is_commit(plm.provenance["revision"]):
         return f"the revision of model {plm.name} is not known"
     foreign = [name for name in _targets(head) if not name.startswith("whitepool.")]
     return f"{foreign[0]} is no part of whitepool, and may change unseen" if foreign else ""
@@ -105,7 +105,8 @@ def software() -> Content:
     return {**{name: version(name) for name in PACKAGES}, "code": code.hexdigest()}
 
 
-def _is_commit(revision: str | None) -> bool:
+def is_commit(revision: str | None) -> bool:
+    """Whether a revision is a commit, whose content never changes."""
     return bool(revision and re.fullmatch(r"[0-9a-f]{40}", revision))
 
 

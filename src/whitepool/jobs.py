@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whitepool.cli import ERROR_FILE
 from whitepool.errors import UserError
 from whitepool.schema import parse
+from whitepool.sweeps import marker
+from whitepool.sweeps.job import ERROR_FILE
 
 SCRIPTS = "python {}.py"
 
@@ -71,8 +72,10 @@ def read_job(folder: Path) -> Job:
     if error.exists():
         why = error.read_text(encoding="utf-8").split("\n")[0]
         return Job(folder, typed, None, why, program, swept)
-    if not results.exists():
-        return Job(folder, typed, None, "ended without results", program, swept)
+    state = marker.read(folder)
+    if not results.exists() or (state and not state.finished):
+        why = "did not come to its end" if state else "ended without results"
+        return Job(folder, typed, None, why, program, swept)
     content = json.loads(results.read_text(encoding="utf-8"))
     return Job(folder, typed, content, "", program, swept)
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from whitepool import pictures
-from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
+from whitepool.cli import IGNORED_FILE
 from whitepool.jobs import Job, read_jobs
+from whitepool.sweeps.job import ERROR_FILE
 from whitepool.tracking import summing_up
 
 SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")
@@ -29,7 +30,6 @@ class SummaryCallback(Callback):
         folder = Path(config.hydra.sweep.dir).absolute()
         found = read_jobs(folder)
         jobs = [_row(job) for job in found]
-        failed_jobs[:] = [folder / job["job"] for job in jobs if job["status"] == "failed"]
         with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()

@@ -43,6 +43,7 @@ from whitepool.recipe_run import command_line, recipe_of
 from whitepool.recipe_scores import MADE
 from whitepool.schema import plain
 from whitepool.states import resolve_layer
+from whitepool.sweeps.job import refuse_resume
 from whitepool.token_counts import with_corpus
 from whitepool.tracking import tracked
 from whitepool.wandb_log import WandbRun
@@ -151,6 +152,7 @@ def _begin(config: DictConfig) -> Path:
     """The run folder, with the configuration in it."""
     check_kinds(config)
     quiet_libraries()
+    refuse_resume(config)
     keep_few_kernels()
     files.wanted(config)
     folder = Path(config.output_dir)

@@ -1,0 +1,1 @@
+"""Multiruns that can be broken off and begun again: which folder is whose, and what is done."""
