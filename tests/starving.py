@@ -2,8 +2,8 @@
 
 Each is made twice, with all the memory there is and then with a limit of the system on the
 process's addresses (as ``ulimit -v`` sets) that leaves 64 MB or less, which one batch of
-all sentences outgrows. Prints, as JSON, for each pass how often it said that it halved the budget, the largest
-difference of its vectors in units of the largest component, and what it gave otherwise.
+all sentences outgrows. Prints, as JSON, for each pass what it said of that, the largest difference
+of its vectors in units of the largest component, and what it gave otherwise.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,13 +21,18 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from whitepool import config_help, listing
+from whitepool.disks import fault_of, is_refusal, telling_of_disk
+from whitepool.disks import sentence as sentence_of_disk
 from whitepool.errors import UserError
 from whitepool.published import experiments
+from whitepool.stopping import exit_status, stoppable
+from whitepool.whole_file import write_text
 
 log = logging.getLogger(__name__)
 
 ERROR_FILE = "error.txt"
 IGNORED_FILE = "ignored.txt"  # of a job of a multirun: settings that it could not use, one a line
+INTERRUPTED = "interrupted"  # in place of why a job failed
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "WHITEPOOL_TRACEBACK"  # what the user set FULL_ERROR to
 LEFT = (
@@ -62,17 +68,20 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
     @functools.wraps(function)
     def run(config: DictConfig) -> float:
         folder = Path(HydraConfig.get().runtime.output_dir)
-        for name in (*LEFT, "report.html"):
-            (folder / name).unlink(missing_ok=True)
-        if failed_jobs and config.fail_fast:
-            (folder / ERROR_FILE).write_text(f"skipped, since job {failed_jobs[0].name} failed.\n")
-            return float("nan")
+        elsewhere = f"hydra.{'sweep' if is_multirun() else 'run'}.dir=FOLDER"
         try:
-            return function(config)
+            with telling_of_disk(folder, elsewhere):
+                for name in (*LEFT, "report.html"):
+                    (folder / name).unlink(missing_ok=True)
+                if failed_jobs and config.fail_fast:
+                    _leave(folder, f"skipped, since job {failed_jobs[0].name} failed.\n")
+                    return float("nan")
+                return function(config)
+        except KeyboardInterrupt:
+            _leave(folder, f"{INTERRUPTED}\n")
+            raise
         except Exception as error:
-            (folder / ERROR_FILE).write_text(
-                f"{sentence(error)}\n\n{traceback.format_exc()}", encoding="utf-8"
-            )
+            _leave(folder, f"{sentence(error)}\n\n{traceback.format_exc()}")
             failed_jobs.append(folder)
             if is_multirun():
                 log.error("Failed: %s", sentence(error))
@@ -85,8 +94,15 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
     return run
 
 
+def _leave(folder: Path, why: str) -> None:
+    """Leave in a run's folder why it has no results, if the disk takes it."""
+    with suppress(OSError):
+        write_text(folder / ERROR_FILE, why)
+
+
 def launch(main: Callable[[], Any], command: str) -> NoReturn:
-    """Run a Hydra entry point and exit: 0, or 1 after an error or a failed job, 130 on Ctrl-C.
+    """Run a Hydra entry point and exit: 0, or 1 after an error or a failed job; 130 on Ctrl-C and
+    143 on SIGTERM, after the table of a multirun's jobs.
 
     Args:
         main: decorated by Hydra.
@@ -108,10 +124,13 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     os.environ[TRACEBACK] = str(int(wants_traceback))
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
-        main()
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
+        with stoppable():
+            main()
+    except KeyboardInterrupt as stop:
+        from whitepool.sweep import sum_up_stopped
+
+        sum_up_stopped()
+        sys.exit(exit_status(stop))
     except BrokenPipeError:  # whoever reads has seen enough, as in --help | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -160,6 +179,9 @@ def sentence(error: BaseException) -> str:
 def _of_a_library(error: BaseException) -> str:
     if type(error).__name__ == "MisconfigurationException":  # Lightning's, of its own settings
         return f"trainer= cannot be used here: {str(error).strip().splitlines()[0]}"
+    fault = fault_of(error)
+    if fault is not None and is_refusal(fault):
+        return sentence_of_disk(fault, fault.filename or "the run's folder", "hydra.run.dir=FOLDER")
     return (
         f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
         f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"

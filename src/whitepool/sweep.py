@@ -1,49 +1,108 @@
-"""The end of a multirun: one table of its jobs."""
+"""The end of a multirun, or where it was stopped: one table of its jobs."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import io
+import logging
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
 from whitepool import pictures
-from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs
-from whitepool.jobs import Job, read_jobs
+from whitepool.cli import ERROR_FILE, IGNORED_FILE, failed_jobs, sentence
+from whitepool.jobs import NOT_RUN, Job, read_jobs
 from whitepool.tracking import summing_up
+from whitepool.whole_file import write_text
+
+log = logging.getLogger(__name__)
 
 SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")
 COLUMNS = ("job", "overrides", *SCORE_COLUMNS, "seconds", "status")
 
 
+Plan = Sequence[tuple[str, ...]]
+_running: list[tuple[DictConfig, Plan]] = []  # the multirun of this process, and its jobs
+
+
 class SummaryCallback(Callback):
     """Writes summary.csv into the multirun's folder and prints it."""
 
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Remember what runs, for `sum_up_stopped`."""
+        _running[:] = [(config, planned(config))]
+
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Read what the jobs left, whichever process ran them."""
+        sum_up(config, read_jobs(Path(config.hydra.sweep.dir).absolute()))
+        _running.clear()
+
+
+def sum_up_stopped() -> None:
+    """Sum up a multirun that was stopped, with the jobs that it did not come to; else nothing.
+
+    What goes wrong is a word in the log, since the run ends anyway.
+    """
+    for config, plan in _running:
         folder = Path(config.hydra.sweep.dir).absolute()
-        found = read_jobs(folder)
-        jobs = [_row(job) for job in found]
-        failed_jobs[:] = [folder / job["job"] for job in jobs if job["status"] == "failed"]
-        with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(jobs)
-        _show(jobs, folder)
-        if names := ignored_by_all(folder / j["job"] for j in jobs if j["status"] == "done"):
-            Console(highlight=False, markup=False).print(
-                f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
-            )
-        with summing_up(config, folder) as logger:
-            if logger:
-                cells = [[None if v == "" else v for v in row.values()] for row in jobs]
-                logger.log_table("jobs", COLUMNS, cells)
-            pictures.of_multirun(config, found, folder, logger)
+        try:
+            found = read_jobs(folder)
+            sum_up(config, [*found, *not_run(plan, found, folder)])
+        except Exception as error:
+            log.warning("No summary of %s: %s", folder, sentence(error))
+    _running.clear()
+
+
+def planned(config: DictConfig) -> Plan:
+    """Overrides of each job of a grid; none where another sweeper chooses as it goes."""
+    sweeper = config.hydra.sweeper
+    if not str(sweeper._target_).endswith(".BasicSweeper"):
+        return []
+    words = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
+    words += config.hydra.overrides.task
+    parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+    (jobs,) = BasicSweeper.split_arguments(parser.parse_overrides(words), None)
+    return [tuple(job) for job in jobs]
+
+
+def not_run(plan: Plan, found: Iterable[Job], folder: Path) -> list[Job]:
+    """The planned jobs that left no folder, by their number."""
+    begun = {job.overrides for job in found}
+    return [
+        Job(folder / str(number), overrides, None, NOT_RUN)
+        for number, overrides in enumerate(plan)
+        if overrides not in begun
+    ]
+
+
+def sum_up(config: DictConfig, found: Sequence[Job]) -> None:
+    """Write, print and log the table of a multirun's jobs, and leave its page."""
+    folder = Path(config.hydra.sweep.dir).absolute()
+    jobs = [_row(job) for job in found]
+    failed_jobs[:] = [folder / job["job"] for job in jobs if job["status"] == "failed"]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(jobs)
+    write_text(folder / "summary.csv", table.getvalue())
+    _show(jobs, folder)
+    if names := ignored_by_all(folder / j["job"] for j in jobs if j["status"] == "done"):
+        Console(highlight=False, markup=False).print(
+            f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
+        )
+    with summing_up(config, folder) as logger:
+        if logger:
+            cells = [[None if v == "" else v for v in row.values()] for row in jobs]
+            logger.log_table("jobs", COLUMNS, cells)
+        pictures.of_multirun(config, found, folder, logger)
 
 
 def ignored_by_all(folders: Iterable[Path]) -> list[str]:
@@ -60,7 +119,7 @@ def _row(job: Job) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
     row |= {"job": job.folder.name, "overrides": " ".join(job.overrides)}
     if job.results is None:
-        return row | {"status": "failed"}
+        return row | {"status": job.status}
     content = job.results
     top = content["headline"]
     same = [r for r in content["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]
