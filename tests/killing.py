@@ -92,6 +92,20 @@ def contents(place: Path, kept: Sequence[str]) -> dict[str, bytes]:
     return result
 
 
+def differing(one: dict[str, bytes], other: dict[str, bytes]) -> dict[str, tuple[object, object]]:
+    """The files that are not the same in both, and the first place where they are not."""
+    result: dict[str, tuple[object, object]] = {}
+    for name in sorted({*one, *other}):
+        a, b = one.get(name), other.get(name)
+        if a is not None and b is not None and a != b:
+            pairs = enumerate(zip(a, b, strict=False))
+            at = max(next((n for n, (x, y) in pairs if x != y), min(len(a), len(b))) - 40, 0)
+            a, b = a[at : at + 100], b[at : at + 100]
+        if a != b:
+            result[name] = a, b
+    return result
+
+
 def timeless(path: Path, place: Path) -> bytes:
     """A file's content, without what differs from run to run in results.json."""
     if path.name != "results.json":
@@ -130,7 +144,8 @@ def broken(
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         log = place.with_suffix(".log").read_text()
         if status == 0:
-            assert contents(place, kept) == wanted
+            found_now = contents(place, kept)
+            assert found_now == wanted, differing(found_now, wanted)
             shutil.rmtree(place)
             if not waiting:
                 return found, round(1000 * seconds)

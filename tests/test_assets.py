@@ -417,7 +417,7 @@ def test_an_index_that_stalls(
 ) -> None:
     """pip gives up after its own timeout, and its own retries."""
     monkeypatch.setenv("PIP_TIMEOUT", "1")
-    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_RETRIES", "1")
     monkeypatch.setenv("PIP_RESUME_RETRIES", "0")
     with serving(index, monkeypatch, fault):
         started = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import functools
 import logging
 import os
@@ -177,11 +178,21 @@ def sentence(error: BaseException) -> str:
 
 
 def _of_a_library(error: BaseException) -> str:
+    from whitepool.room import is_out_of_memory
+
     if type(error).__name__ == "MisconfigurationException":  # Lightning's, of its own settings
         return f"trainer= cannot be used here: {str(error).strip().splitlines()[0]}"
     fault = fault_of(error)
+    if fault is not None and fault.errno == errno.EACCES and fault.filename:
+        return f"{fault.filename}: {fault.strerror}: change its permissions, or give another path."
     if fault is not None and is_refusal(fault):
-        return sentence_of_disk(fault, fault.filename or "the run's folder", "hydra.run.dir=FOLDER")
+        where = str(fault.filename or "the run's folder")
+        return sentence_of_disk(fault, where, "hydra.run.dir=FOLDER")
+    if is_out_of_memory(error):
+        return (
+            f"memory ran out ({type(error).__name__}: {error}): free some, or do less at once with "
+            "batch_tokens= or analysis.max_memory=."
+        )
     return (
         f"{type(error).__name__}: {error} (this is not a mistake of yours that was foreseen; "
         f"the traceback is in {ERROR_FILE} in the run folder, or set {FULL_ERROR}=1)"

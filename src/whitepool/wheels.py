@@ -19,7 +19,7 @@ from pathlib import Path
 from whitepool.errors import UserError
 
 FULL = os.strerror(errno.ENOSPC)
-UNREACHED = ("Retry(total=0,", "ReadTimeoutError", "Read timed out", "incomplete")
+UNREACHED = ("Retry(total=0,", "ReadTimeoutError", "incomplete-download")
 
 logger = logging.getLogger(__name__)
 
