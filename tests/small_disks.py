@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -34,15 +34,11 @@ def resize(folder: Path, size: int) -> None:
 def fill(folder: Path, left: int = 0) -> Path:
     """Take all of a disk but so many bytes, in whole pages; returns the file that does."""
     file = folder / "full"
-    with file.open("wb") as out:
-        try:
-            while True:
-                out.write(b"x" * PAGE)
-                out.flush()
-        except OSError:
+    with file.open("wb", buffering=0) as out, suppress(OSError):
+        while out.write(b"x" * PAGE):
             pass
     with file.open("rb+") as out:
-        out.truncate(file.stat().st_size // PAGE * PAGE - left)
+        out.truncate(max(file.stat().st_size // PAGE * PAGE - left, 0))
     return file
 
 

@@ -48,11 +48,11 @@ def test_damaged_files_never_give_other_scores(
             assert evaluate(config) == wanted
         assert json.loads((tmp_path / "run" / "results.json").read_text())["scores"] == rows
         told = [m for m in caplog.messages if "cannot be reused" in m]
-        harmless += len(told) < len(harmed)  # a blank of the header
+        harmless += not told  # a blank of the header
         assert {path.name for path in kept} == {
             path.name for path in (tmp_path / "cache" / "vectors").iterdir()
         }
-    assert harmless <= times // 20
+    assert harmless <= max(1, times // 20)
     print(f"damaged {times}, harmless {harmless}")
 
 

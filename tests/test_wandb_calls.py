@@ -127,5 +127,5 @@ def test_every_call_in_turn(
         begun = wandb.calls[0] == "init" and bad > 0
         assert (wandb.calls[-1] == "finish") == begun, wandb.calls
     assert calls is not None
-    assert {"init", "log", "log_artifact", "add_dir", "finish"} <= set(calls)
+    assert {"init", "log", "log_artifact", "add_file", "finish"} <= set(calls)
     print(f"{run.__name__} {overrides}: {len(calls)} calls")
