@@ -115,11 +115,11 @@ def refused(error: str, place: Path) -> str:
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        *(("evaluate", 6), ("train", 9), ("encode", 12)),
+        *(("evaluate", 12), ("train", 9), ("encode", 24)),
         *(
             pytest.param(name, step, marks=pytest.mark.nightly)
             for name, step in (
-                ("evaluate", 1), ("train", 1), ("encode", 2), ("export", 8), ("figures", 16),
+                ("evaluate", 1), ("train", 1), ("encode", 2), ("export", 12), ("figures", 40),
             )
         ),
     ],

@@ -29,7 +29,10 @@ def no_multirun_behind() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("sent", "status", "said", "figures"),
-    [(signal.SIGTERM, 143, "Terminated.", True), (signal.SIGINT, 130, "Interrupted.", False)],
+    [
+        (signal.SIGTERM, 143, "Terminated.", False),
+        pytest.param(signal.SIGINT, 130, "Interrupted.", True, marks=pytest.mark.nightly),
+    ],
 )
 @pytest.mark.usefixtures("no_multirun_behind")
 def test_a_multirun_that_is_stopped_sums_up_what_is_done(
