@@ -24,6 +24,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import small_disks
+from index_server import serving
 from whitepool import assets, fetching, wheels
 from whitepool.assets import ASSETS, fetch
 from whitepool.errors import UserError
@@ -407,6 +409,86 @@ def test_unreachable_index(tiny: Asset, cache: Path, monkeypatch: pytest.MonkeyP
         "`python -m pip config list` shows, and try again."
     )
     assert set(os.listdir(cache)) <= {"tiny.lock"}
+
+
+@pytest.mark.parametrize("fault", ["stalls", "halts"])
+def test_an_index_that_stalls(
+    fault: str, tiny: Asset, index: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip gives up after its own timeout, and its own retries."""
+    monkeypatch.setenv("PIP_TIMEOUT", "1")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("PIP_RESUME_RETRIES", "0")
+    with serving(index, monkeypatch, fault):
+        started = time.monotonic()
+        with pytest.raises(UserError) as caught:
+            fetch("tiny")
+    assert time.monotonic() - started < 30
+    assert str(caught.value).startswith("pip could not reach the package index for tiny-asset==1.0")
+    assert "\n" not in str(caught.value)
+    assert set(os.listdir(cache)) <= {"tiny.lock"}
+
+
+def test_an_index_that_trickles(
+    tiny: Asset, index: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No pause is long enough for pip to give up."""
+    monkeypatch.setattr(wheels, "PATIENCE", 3.0)
+    with serving(index, monkeypatch, "trickles"), pytest.raises(UserError) as caught:
+        fetch("tiny")
+    assert str(caught.value) == (
+        "pip took over 3 s for tiny-asset==1.0, 0.0 MB; check the network and the index that "
+        "`python -m pip config list` shows, and try again."
+    )
+    assert set(os.listdir(cache)) <= {"tiny.lock"}
+
+
+def test_two_processes_ask_an_index_once(
+    tiny: Asset, index: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(index, monkeypatch) as server:
+        running = [subprocess.Popen(script(tiny), cwd=tmp_path) for _ in range(3)]
+        assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
+    assert server.wheels == 1
+    assert contents(cache / "tiny") == FILES
+
+
+def test_a_cache_disk_that_fills_up(
+    tiny: Asset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said before anything is fetched; and where a quota hides how little room there is."""
+    mount = tmp_path / "disk"
+    monkeypatch.setenv("WHITEPOOL_CACHE", str(mount))
+    with small_disks.disk(mount, 2**20):
+        (mount / "assets").mkdir()
+        small_disks.fill(mount, 2 * small_disks.PAGE)
+        monkeypatch.setitem(ASSETS, "tiny", replace(tiny, unpacked_size=20_000))
+        with pytest.raises(UserError, match=r"needs 0\.0 MB of disk while it unpacks, and .* free"):
+            fetch("tiny")
+        monkeypatch.setattr(fetching, "_need_room", lambda asset, assets: None)
+        monkeypatch.setitem(ASSETS, "tiny", tiny)
+        with pytest.raises(UserError) as caught:
+            fetch("tiny")
+        assert "No space left on device" in str(caught.value)
+        assert "make room there, or set WHITEPOOL_CACHE= to a folder" in str(caught.value)
+        assert set(os.listdir(mount / "assets")) <= {"tiny.lock"}
+        (mount / "full").unlink()
+        assert contents(fetch("tiny")) == FILES
+
+
+def test_a_cache_disk_that_may_not_be_written(
+    tiny: Asset, unpacked: tuple[Asset, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mount = tmp_path / "disk"
+    monkeypatch.setenv("WHITEPOOL_CACHE", str(mount))
+    with small_disks.disk(mount, 2**20):
+        shutil.copytree(unpacked[1], mount / "assets" / "tiny")
+        small_disks.seal(mount)
+        assert contents(fetch("tiny")) == FILES
+    with small_disks.disk(mount, 2**20):
+        small_disks.seal(mount)
+        with pytest.raises(UserError, match=r"Read-only file system.*; set WHITEPOOL_CACHE= to a"):
+            fetch("tiny")
 
 
 def test_unwritable_cache(tiny: Asset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: the same command again leaves what one unbroken run leaves."""
+"""Stopped at any moment: the same command again leaves what one unbroken run leaves."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ SCRIPT = Path(__file__).with_name("killing.py")
 
 
 @pytest.mark.parametrize(
-    ("kills", "seed"), [(3, 0), pytest.param(20, 1, marks=pytest.mark.nightly)]
+    ("times", "seed"), [((3, 1, 0), 0), pytest.param((20, 10, 10), 1, marks=pytest.mark.nightly)]
 )
-def test_killed_commands(
-    tmp_path: Path, checkpoint: Callable[[str], Path], kills: int, seed: int
+def test_stopped_commands(
+    tmp_path: Path,
+    checkpoint: Callable[[str], Path],
+    pairs: Path,
+    times: tuple[int, int, int],
+    seed: int,
 ) -> None:
+    """kill -9, SIGTERM and SIGINT, so many times each."""
     pytest.importorskip("pyarrow")
     pytest.importorskip("sentence_transformers")
     texts = [" ".join(WORDS[i % 7 : i % 7 + i % 9]) + f" {i}" * (i % 11 > 0) for i in range(250)]
@@ -31,19 +36,29 @@ def test_killed_commands(
     encode = ["encode", *model, f"input={file}", "output=vectors", "on_bad=skip", "shard_rows=30"]
     train = ["train", *model, "corpus=text", f"corpus.path={file}", "figures=false"]
     train += ["whitening.k=8", "output=recipe", "export=exported", "overwrite=true"]
+    evaluate = ["evaluate", *model, "data=pairs", f"data.path={pairs}", "figures=false"]
+    left = ("results.json", "scores.csv", "predictions.safetensors", "whitening.safetensors")
     jobs = {
+        "evaluate": (evaluate, [*(f"run/{name}" for name in left), "run/recipe"]),
         "encode": (encode, ["vectors"]),
         "train": (train, ["recipe", "exported", "run/moments.safetensors"]),
     }
     run = subprocess.run(
-        [sys.executable, str(SCRIPT), tmp_path, str(kills), str(seed), json.dumps(jobs)],
+        [
+            sys.executable,
+            str(SCRIPT),
+            tmp_path,
+            ",".join(map(str, times)),
+            str(seed),
+            json.dumps(jobs),
+        ],
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-        timeout=1200,
+        timeout=2400,
         check=False,
     )
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     sys.stdout.write(run.stdout)
-    assert {name: job["kills"] for name, job in found.items()} == {"encode": kills, "train": kills}
+    assert {name: job["stops"] for name, job in found.items()} == dict.fromkeys(jobs, sum(times))

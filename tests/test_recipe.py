@@ -286,10 +286,10 @@ def test_the_old_recipe_survives_a_failure(
         if moment == "write":
             patch.setattr("safetensors.torch.save_file", full)
         elif moment == "sync":
-            patch.setattr(whole_folder, "_sync", full)
+            patch.setattr(whole_folder, "sync", full)
         else:
             patch.setattr(Path, "rename", stumble)
-        with pytest.raises(UserError, match=r"cannot be written to .*recipe: "):
+        with pytest.raises(UserError, match=r"the recipe in .*recipe cannot be written \("):
             make(max_length=8).save(folder)
     assert equal(Recipe.load(folder), old)
     assert os.listdir(tmp_path) == ["recipe"]

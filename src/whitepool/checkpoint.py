@@ -60,17 +60,12 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         raise UserError(f"dtype is {dtype!r}: choose one of {', '.join(DTYPES)}.")
     if Path(source).is_file():
         return _load_words(Path(source), dtype)
-    folder = transformer_folder(Path(source)) if Path(source).is_dir() else None
+    folder = _local_folder(Path(source))
     options: dict[str, Any] = {"trust_remote_code": False}
     origin, is_gguf = folder, False
     if folder is None:
         _check_hub_id(str(source))
         options |= {"revision": revision, "local_files_only": not hub_answers()}
-    elif (folder / ADAPTER).exists():  # transformers would load the model that it names
-        raise UserError(
-            f"model folder {folder} holds an adapter of another model ({ADAPTER}), which is not "
-            "read: merge the two, or take the file away."
-        )
     try:
         if folder is not None and (gguf := _gguf_of(folder)) is not None:
             is_gguf = True
@@ -112,6 +107,19 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
             "dtype": dtype,
         },
     )
+
+
+def _local_folder(source: Path) -> Path | None:
+    """The folder of the transformer, if ``source`` is a folder."""
+    if not source.is_dir():
+        return None
+    folder = transformer_folder(source)
+    if (folder / ADAPTER).exists():  # transformers would load the model that it names
+        raise UserError(
+            f"model folder {folder} holds an adapter of another model ({ADAPTER}), which is not "
+            "read: merge the two, or take the file away."
+        )
+    return folder
 
 
 def _gguf_of(folder: Path) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import functools
 import logging
 import os
@@ -10,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,10 +22,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from whitepool import config_help, credentials, listing
+from whitepool.disks import fault_of, is_refusal, telling_of_disk
+from whitepool.disks import sentence as sentence_of_disk
 from whitepool.errors import UserError, in_one_line
 from whitepool.published import experiments
+from whitepool.stopping import exit_status, stoppable
 from whitepool.sweeps import marker
-from whitepool.sweeps.job import ERROR_FILE, SkippedJob, run_marked
+from whitepool.sweeps.job import ERROR_FILE, INTERRUPTED, SkippedJob, run_marked
+from whitepool.whole_file import write_text
 
 log = logging.getLogger(__name__)
 
@@ -77,18 +83,19 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
 
 def _attempt(function: Callable[[DictConfig], float], config: DictConfig, folder: Path) -> float:
     """What the function returns, or NaN after it has failed."""
-    for name in LEFT:
-        (folder / name).unlink(missing_ok=True)
+    elsewhere = f"hydra.{'sweep' if is_multirun() else 'run'}.dir=FOLDER"
     try:
-        return function(config)
+        with telling_of_disk(folder, elsewhere):
+            for name in LEFT:
+                (folder / name).unlink(missing_ok=True)
+            return function(config)
+    except KeyboardInterrupt:
+        _leave(folder, f"{INTERRUPTED}\n")
+        raise
     except SkippedJob as reason:
-        (folder / ERROR_FILE).write_text(f"{reason}\n", encoding="utf-8")
+        _leave(folder, f"{reason}\n")
     except Exception as error:
-        (folder / ERROR_FILE).write_text(
-            credentials.hidden(f"{sentence(error)}\n\n{traceback.format_exc()}"),
-            encoding="utf-8",
-            errors="backslashreplace",
-        )
+        _leave(folder, f"{sentence(error)}\n\n{traceback.format_exc()}")
         failed_jobs.append(folder)
         if is_multirun():
             log.error("Failed: %s", sentence(error))
@@ -99,8 +106,16 @@ def _attempt(function: Callable[[DictConfig], float], config: DictConfig, folder
     return float("nan")
 
 
+def _leave(folder: Path, why: str) -> None:
+    """Leave in a run's folder why it has no results, if the disk takes it."""
+    with suppress(OSError):
+        text = credentials.hidden(why).encode(errors="backslashreplace").decode()
+        write_text(folder / ERROR_FILE, text)
+
+
 def launch(main: Callable[[], Any], command: str) -> NoReturn:
-    """Run a Hydra entry point and exit: 0, or 1 after an error or a failed job, 130 on Ctrl-C.
+    """Run a Hydra entry point and exit: 0, or 1 after an error or a failed job; 130 on Ctrl-C and
+    143 on SIGTERM, after the table of a multirun's jobs.
 
     Args:
         main: decorated by Hydra.
@@ -123,10 +138,10 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
         credentials.refuse(words)
-        main()
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
+        with stoppable():
+            main()
+    except KeyboardInterrupt as stop:
+        sys.exit(exit_status(stop))
     except BrokenPipeError:  # whoever reads has seen enough, as in --help | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -192,8 +207,21 @@ def _no_launcher(name: str) -> str:
 
 
 def _of_a_library(error: BaseException) -> str:
+    from whitepool.room import is_out_of_memory
+
     if type(error).__name__ == "MisconfigurationException":  # Lightning's, of its own settings
         return f"trainer= cannot be used here: {str(error).strip().splitlines()[0]}"
+    fault = fault_of(error)
+    if fault is not None and fault.errno == errno.EACCES and fault.filename:
+        return f"{fault.filename}: {fault.strerror}: change its permissions, or give another path."
+    if fault is not None and is_refusal(fault):
+        where = str(fault.filename or "the run's folder")
+        return sentence_of_disk(fault, where, "hydra.run.dir=FOLDER")
+    if is_out_of_memory(error):
+        return (
+            f"memory ran out ({type(error).__name__}: {error}): free some, or do less at once with "
+            "batch_tokens= or analysis.max_memory=."
+        )
     if isinstance(error, OSError) and isinstance(error.filename, str):
         return in_one_line(f"{error.filename} cannot be used ({error.strerror}): check the path.")
     return (

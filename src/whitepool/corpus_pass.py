@@ -27,6 +27,7 @@ from whitepool.framing import Frame, is_apart
 from whitepool.longtext import framed
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
+from whitepool.stopping import passing
 from whitepool.token_counts import count_tokens
 from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import of_words, word_moments
@@ -154,12 +155,8 @@ def corpus_moments(
     callback = CorpusMoments(keep=keep)
     trainer = make_trainer(config, logger, folder, callback)
     started = time.perf_counter()
-    try:
+    with passing(trainer):
         trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
-    except SystemExit as exit:
-        if trainer.interrupted:
-            raise KeyboardInterrupt from exit
-        raise
     seconds = time.perf_counter() - started
     if callback.moments is None:
         raise UserError(f"corpus={corpus.name} has no text but blank ones: give one with text.")

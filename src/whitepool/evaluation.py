@@ -159,8 +159,8 @@ def score_recipe(
         leave_recipe(output / "recipe", config, inputs, maps, corpus_fit, {**chosen, **values})
     else:
         with_scores(recipe, values, command_line()).save(output / "recipe")
-    run.write(output)
     save_predictions(output, table.scored, result.predictions, protocol.aggregate)
+    run.write(output)
     report.show(run, output)
     run.log(logger, output)
     pictures.of_run(config, inputs, encoded.vectors, maps, result, folder=output, logger=logger)

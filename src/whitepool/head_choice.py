@@ -39,6 +39,7 @@ from whitepool.protocol import EvalProtocol
 from whitepool.pseudo_gold import CRITERION, pseudo_gold
 from whitepool.recipe import Recipe, Scalar
 from whitepool.states import Layer
+from whitepool.stopping import passing
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +190,8 @@ def best_head(
     trainer = make_trainer(config, logger, folder)
     for chunk in plan_chunks(table, protocol.fit_on, grid.memory, MEMORY):
         data = SentenceDataModule(chunk, batch_tokens=config.batch_tokens)
-        trainer.test(encoder, datamodule=data, verbose=False)
+        with passing(trainer):
+            trainer.test(encoder, datamodule=data, verbose=False)
         grid.finish()
     tables = grid.tables()
     best = next(row for row in tables["heads_best"] if row["choice"] == "selected")

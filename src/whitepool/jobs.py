@@ -12,9 +12,11 @@ from typing import Any
 from whitepool.errors import UserError
 from whitepool.schema import parse
 from whitepool.sweeps import marker
-from whitepool.sweeps.job import ERROR_FILE
+from whitepool.sweeps.job import ERROR_FILE, INTERRUPTED
 
 SCRIPTS = "python {}.py"
+NOT_RUN = "not run"
+STOPPED = (INTERRUPTED, NOT_RUN)  # in place of why a job failed
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ class Job:
     error: str = ""
     program: str = SCRIPTS.format("evaluate")
     swept: bool = False
+
+    @property
+    def status(self) -> str:
+        """``done``, ``failed``, or what stopped it: ``interrupted``, or ``not run`` at all."""
+        if self.results is not None:
+            return "done"
+        return self.error if self.error in STOPPED else "failed"
 
     def table(self, name: str, **where: str) -> Iterator[dict[str, Any]]:
         """Rows of the table NAME.csv whose columns have these values; numbers are numbers."""

@@ -16,6 +16,7 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.similarity import cosine
 from whitepool.states import Batch, Tokens
+from whitepool.vectors import pool_batch
 
 
 class SentenceEncoder(pl.LightningModule):
@@ -58,7 +59,7 @@ class SentenceEncoder(pl.LightningModule):
 
     def test_step(self, batch: Batch, index: int) -> Tensor:
         """Encode one batch and keep its vectors, (batch, dim)."""
-        vectors = self._encode(batch)
+        vectors = pool_batch(self.plm, self.pooling, batch)
         self._waiting.append((batch.rows, vectors))
         logs = (index + 1) % self.trainer.log_every_n_steps == 0
         if logs or vectors.device.type == "cpu":  # fetching waits for all that a GPU has to do
@@ -69,11 +70,7 @@ class SentenceEncoder(pl.LightningModule):
 
     def predict_step(self, batch: WeightedBatch, index: int) -> Tensor:
         """Encode one batch of a corpus, (sentence, dim); nothing is kept."""
-        return self._encode(batch.batch)
-
-    def _encode(self, batch: Batch) -> Tensor:
-        needs = self.pooling.needs
-        return torch.cat([self.pooling(states) for _, states in self.plm.states(batch, needs)])
+        return pool_batch(self.plm, self.pooling, batch.batch)
 
     def on_test_epoch_end(self) -> None:
         """Fetch what is still on the device."""

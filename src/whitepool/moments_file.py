@@ -17,6 +17,7 @@ import torch
 from whitepool.arrays_file import opened
 from whitepool.errors import UserError
 from whitepool.moments import Moments
+from whitepool.whole_file import beside
 
 SCHEMA = 1
 AGAIN = "make the file again"
@@ -39,12 +40,8 @@ def save_moments(path: Path, moments: Moments, provenance: Mapping[str, Any]) ->
         "scatter": moments.scatter.cpu().contiguous(),
     }
     content = {"schema": SCHEMA, "kind": "moments", **provenance}
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with beside(path) as partial:
         save_file(arrays, partial, metadata={"whitepool": json.dumps(content)})
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def load_moments(path: Path) -> tuple[Moments, dict[str, Any]]:

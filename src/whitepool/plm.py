@@ -17,6 +17,7 @@ from whitepool.errors import UserError
 from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
+from whitepool.room import Room
 from whitepool.segment import segmented
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
 from whitepool.tokenizing import Tokenized, added_ids, pad_id, tokenize
@@ -58,6 +59,7 @@ class FrozenPLM(nn.Module):
         self.window = blocks.window(loaded.model)
         self._prepared = False
         self._added = tuple(added_ids(loaded.tokenizer))
+        self.room = Room()
         blocks.install(loaded.model, self.depth)
 
     @classmethod

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from whitepool.arrays_file import opened
 from whitepool.data.table import ScoredSet
 from whitepool.errors import UserError
+from whitepool.whole_file import beside
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def save_predictions(
     by_stage: Mapping[str, Sequence[Floats]],
     aggregate: str,
 ) -> None:
-    """Write predictions.safetensors into a run's folder; arguments as in `Predictions`."""
+    """Write predictions.safetensors, whole, into a run's folder; arguments as in `Predictions`."""
     from safetensors.numpy import save_file
 
     arrays = {f"{place}.gold": s.gold for place, s in enumerate(sets)}
@@ -61,7 +62,8 @@ def save_predictions(
         "sets": [{name: getattr(s, name) for name in NAMED} for s in sets],
     }
     whole = {name: np.ascontiguousarray(x, dtype=np.float64) for name, x in arrays.items()}
-    save_file(whole, folder / FILE, metadata={"whitepool": json.dumps(content)})
+    with beside(folder / FILE) as partial:
+        save_file(whole, partial, metadata={"whitepool": json.dumps(content)})
 
 
 def load_predictions(folder: Path) -> Predictions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import logging
 import math
@@ -29,6 +30,7 @@ from whitepool.published import compare
 from whitepool.published.match import Match
 from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
 from whitepool.whitening import Map
+from whitepool.whole_file import write_text
 
 log = logging.getLogger(__name__)
 
@@ -136,15 +138,15 @@ class Run:
         }
 
     def write(self, folder: Path) -> None:
-        """Write scores.csv and results.json."""
-        with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            for row in self.cells:
-                cells = row.items()
-                writer.writerow({key: "" if value is None else value for key, value in cells})
+        """Write scores.csv and, by which a run counts as done, results.json; each whole."""
+        table = io.StringIO()
+        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in self.cells:
+            writer.writerow({key: "" if value is None else value for key, value in row.items()})
+        write_text(folder / "scores.csv", table.getvalue())
         text = json.dumps(self.results(), indent=1, ensure_ascii=False, allow_nan=False)
-        (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+        write_text(folder / "results.json", text + "\n")
 
     @cached_property
     def compared(self) -> compare.Pairs:

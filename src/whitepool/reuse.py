@@ -56,6 +56,7 @@ class Store:
     def __init__(self, folder: Path, max_size: int) -> None:
         self.folder = folder
         self.max_size = max_size
+        self._refused = False  # the folder cannot take more, which is said once
         self._mine: set[Path] = set()  # what this job has kept or used, which it never removes
 
     def load(self, made_from: Mapping[str, Any]) -> dict[str, NDArray[Any]] | None:
@@ -88,6 +89,8 @@ class Store:
         """
         from safetensors import SafetensorError
 
+        if self._refused:
+            return
         key = digest(made_from)
         path, partial = self._path(key), self.folder / f".{uuid.uuid4().hex}.partial"
         if not all(np.isfinite(x).all() for x in arrays.values()):
@@ -101,6 +104,7 @@ class Store:
                 partial.replace(path)
                 self._mine.add(path)
         except (OSError, SafetensorError) as error:
+            self._refused = True
             log.warning("nothing is kept for later runs in %s (%s).", self.folder, error)
         finally:
             _remove(partial)

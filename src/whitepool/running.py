@@ -11,6 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 from whitepool import credentials
 from whitepool.cli import sentence
 from whitepool.config_help import conf_folder
+from whitepool.disks import telling_of_disk
 from whitepool.errors import UserError
 from whitepool.jobs import Job, read_job
 
@@ -35,7 +36,8 @@ def evaluate(output: str | Path, *overrides: str) -> Job:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = compose("evaluate", list(overrides))
         config.output_dir = str(output)
-        evaluation.evaluate(config)
+        with telling_of_disk(Path(output), "another output"):
+            evaluation.evaluate(config)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(sentence(error)) from error
     return read_job(Path(output))

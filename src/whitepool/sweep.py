@@ -1,9 +1,11 @@
-"""The end of a multirun: one table of its jobs."""
+"""The end of a multirun, or where it was stopped: one table of its jobs."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import io
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from whitepool import pictures
-from whitepool.cli import IGNORED_FILE
-from whitepool.jobs import Job, read_jobs
+from whitepool.cli import IGNORED_FILE, sentence
+from whitepool.jobs import NOT_RUN, Job, read_jobs
 from whitepool.sweeps.job import ERROR_FILE
 from whitepool.tracking import summing_up
+from whitepool.whole_file import write_text
+
+log = logging.getLogger(__name__)
 
 SCORE_COLUMNS = ("score", "low", "high", "raw", "published", "difference")
 COLUMNS = ("job", "overrides", *SCORE_COLUMNS, "seconds", "status")
@@ -27,23 +32,51 @@ class SummaryCallback(Callback):
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Read what the jobs left, whichever process ran them."""
-        folder = Path(config.hydra.sweep.dir).absolute()
+        sum_up(config, read_jobs(Path(config.hydra.sweep.dir).absolute()))
+
+
+def sum_up_stopped(config: DictConfig, jobs: Mapping[str, Sequence[str]]) -> None:
+    """Sum up a multirun that was stopped, with the jobs that it did not come to.
+
+    What goes wrong is a word in the log, since the run ends anyway.
+
+    Args:
+        config: of the multirun.
+        jobs: overrides of all of its jobs, by the name of their folder.
+    """
+    folder = Path(config.hydra.sweep.dir).absolute()
+    try:
         found = read_jobs(folder)
-        jobs = [_row(job) for job in found]
-        with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(jobs)
-        _show(jobs, folder)
-        if names := ignored_by_all(folder / j["job"] for j in jobs if j["status"] == "done"):
-            Console(highlight=False, markup=False).print(
-                f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
-            )
-        with summing_up(config, folder) as logger:
-            if logger:
-                cells = [[None if v == "" else v for v in row.values()] for row in jobs]
-                logger.log_table("jobs", COLUMNS, cells)
-            pictures.of_multirun(config, found, folder, logger)
+        begun = {job.folder.name for job in found}
+        left = [
+            Job(folder / name, tuple(overrides), None, NOT_RUN)
+            for name, overrides in jobs.items()
+            if name not in begun
+        ]
+        sum_up(config, [*found, *left])
+    except Exception as error:
+        log.warning("No summary of %s: %s", folder, sentence(error))
+
+
+def sum_up(config: DictConfig, found: Sequence[Job]) -> None:
+    """Write, print and log the table of a multirun's jobs, and leave its page."""
+    folder = Path(config.hydra.sweep.dir).absolute()
+    jobs = [_row(job) for job in found]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(jobs)
+    write_text(folder / "summary.csv", table.getvalue())
+    _show(jobs, folder)
+    if names := ignored_by_all(folder / j["job"] for j in jobs if j["status"] == "done"):
+        Console(highlight=False, markup=False).print(
+            f"No job took {', '.join(names)}: ignored in all of them.", soft_wrap=True
+        )
+    with summing_up(config, folder) as logger:
+        if logger:
+            cells = [[None if v == "" else v for v in row.values()] for row in jobs]
+            logger.log_table("jobs", COLUMNS, cells)
+        pictures.of_multirun(config, found, folder, logger)
 
 
 def ignored_by_all(folders: Iterable[Path]) -> list[str]:
@@ -60,7 +93,7 @@ def _row(job: Job) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
     row |= {"job": job.folder.name, "overrides": " ".join(job.overrides)}
     if job.results is None:
-        return row | {"status": "failed"}
+        return row | {"status": job.status}
     content = job.results
     top = content["headline"]
     same = [r for r in content["scores"] if r["stage"] == "raw" and _key(r) == _key(top)]

@@ -17,6 +17,7 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling
 from whitepool.pooling.binding import bind
 from whitepool.recipe import SLOT, LongText
+from whitepool.states import Batch
 from whitepool.tokenizing import Tokenized
 
 Floats = NDArray[np.float32]
@@ -153,8 +154,7 @@ def pool(
     for index, rows in enumerate(batches):
         batch = make_batch(ids, rows)
         batch = batch._replace(ids=batch.ids.to(plm.device))
-        parts = [pooling(states) for _, states in plm.states(batch, pooling.needs)]
-        waiting.append((rows, torch.cat(parts)))
+        waiting.append((rows, pool_batch(plm, pooling, batch)))
         last = index + 1 == len(batches)
         if last or plm.device.type == "cpu" or (index + 1) % FETCH_EVERY == 0:
             fetched = [row for rows, _ in waiting for row in rows]
@@ -167,6 +167,21 @@ def pool(
         if done is not None:
             done(len(rows))
     return result
+
+
+def pool_batch(plm: FrozenPLM, pooling: Pooling, batch: Batch) -> torch.Tensor:
+    """Pooled vectors of a batch on the model's device, (sentence, dim), float32.
+
+    A batch that does not fit into memory is worked on in parts; see `whitepool.room`.
+
+    Raises:
+        UserError: not even one sentence fits.
+    """
+
+    def vectors(part: Batch) -> torch.Tensor:
+        return torch.cat([pooling(states) for _, states in plm.states(part, pooling.needs)])
+
+    return torch.cat(list(plm.room.each(batch, vectors)))
 
 
 def _check(

@@ -142,7 +142,7 @@ class WandbRun(Logger):
             return action()
         except Exception as error:
             if not self._failed:
-                what = f"{type(error).__name__}: {error}"
+                what = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
                 log.warning("W&B gets no more of this run, which goes on without it: %s", what)
             self._failed = True
 

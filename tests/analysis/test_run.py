@@ -198,7 +198,7 @@ def test_results_say_what_was_done(everything: Path) -> None:
     assert content["counts"]["blank"] == 1
     assert [d["pairs"] for d in content["data"]] == [40, 65, 50, 70]
     assert content["protocol"]["name"] == "whiteningbert"
-    assert not list(everything.glob(".*.part"))
+    assert not list(everything.glob(".*.part*"))
 
 
 @pytest.mark.slow

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from whitepool.bulk.files import FileRecord, whole_file
+from whitepool.bulk.files import FileRecord
 from whitepool.bulk.folder import open_folder
 from whitepool.bulk.manifest import Manifest, ShardRecord, Total, differences
 from whitepool.errors import UserError
+from whitepool.whole_file import whole_file
 
 MADE_FROM = {"settings": {"dtype": "float32", "layers": (1, 2)}}
 

@@ -7,11 +7,12 @@ from functools import reduce
 from operator import or_
 
 import pytorch_lightning as pl
+from torch import Tensor
 
 from whitepool.analysis.base import Analysis
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.plm import FrozenPLM
-from whitepool.states import Batch, Needs
+from whitepool.states import Batch, Needs, States
 
 
 class GridEncoder(pl.LightningModule):
@@ -40,6 +41,11 @@ class GridEncoder(pl.LightningModule):
 
     def test_step(self, batch: Batch, index: int) -> None:
         """Encode one batch and hand it on."""
-        for rows, states in self.plm.states(batch, self.needs):
-            for analysis in self.analyses:
-                analysis.update(rows, states)
+
+        def states(part: Batch) -> list[tuple[Tensor, States]]:
+            return list(self.plm.states(part, self.needs))
+
+        for parts in self.plm.room.each(batch, states):
+            for rows, found in parts:
+                for analysis in self.analyses:
+                    analysis.update(rows, found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from whitepool.analysis.base import Rows
 from whitepool.inputs import Inputs
 from whitepool.report import SCHEMA, describe, versions
 from whitepool.wandb_log import WandbRun
+from whitepool.whole_file import beside
 
 SCORE = ("task", "subset", "aggregate", "stage", "metric", "value", "n")  # in every row
 SHOWN = 8  # rows on the terminal
@@ -206,7 +206,5 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
     """A new file that takes the place of ``path`` once it is complete."""
-    beside = path.with_name(f".{path.name}.part")
-    with beside.open("w", newline="", encoding="utf-8") as file:
+    with beside(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         yield file
-    os.replace(beside, path)

@@ -6,7 +6,6 @@ shards whose checksums hold and makes the others.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import re
@@ -21,6 +20,7 @@ from filelock import FileLock, Timeout
 from whitepool.bulk.files import FileRecord
 from whitepool.bulk.manifest import NAME, Manifest, ShardRecord, Total, differences
 from whitepool.bulk.shards import PATTERN
+from whitepool.disks import FULL
 from whitepool.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 BAD_ROWS = "bad_rows.csv"
 LOCK = ".lock"
 OURS = re.compile(rf"{PATTERN}|{re.escape(BAD_ROWS)}|\..+\.partial")
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class OutputFolder:

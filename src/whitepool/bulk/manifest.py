@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whitepool.bulk.files import FileRecord, whole_file
+from whitepool.bulk.files import FileRecord
 from whitepool.errors import UserError
 from whitepool.schema import plain, read
+from whitepool.whole_file import whole_file
 
 NAME = "manifest.json"
 SCHEMA = 1

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from whitepool.bulk.files import sync
 from whitepool.data.row_sources import RowSource
 from whitepool.data.rows import Row
 from whitepool.errors import UserError
+from whitepool.whole_file import sync
 
 WINDOW = 8192  # rows in memory at a time
 

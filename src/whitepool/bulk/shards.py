@@ -17,10 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from whitepool.bulk.files import whole_file
 from whitepool.bulk.reading import Window
 from whitepool.bulk.settings import Settings
 from whitepool.errors import UserError
+from whitepool.whole_file import whole_file
 
 Write = Callable[[Window, NDArray[np.float32]], None]
 PATTERN = r"(vectors|ids)-\d{5,}\.(parquet|npy|csv)"

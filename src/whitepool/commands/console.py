@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from whitepool.errors import UserError
+from whitepool.stopping import exit_status, stoppable
 
 Run = Callable[[Sequence[str]], int]
 
@@ -68,13 +69,13 @@ COMPLETION = ("-sc", "--shell_completion")
 def main() -> int:
     """Run what the command line asks for; the exit status, 1 after an error."""
     try:
-        return _run(sys.argv[1:])
+        with stoppable():
+            return _run(sys.argv[1:])
     except UserError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        return exit_status(stop)
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from whitepool.errors import UserError
+from whitepool.whole_file import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +85,8 @@ def _write(figure: Figure, stem: Path) -> Path:
     with mpl.rc_context(RULES):
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-        figure.savefig(stem.with_suffix(".png"), dpi=DPI)
+        with whole_file(stem.with_suffix(".svg")) as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})
+        with whole_file(stem.with_suffix(".png")) as file:
+            figure.savefig(file, format="png", dpi=DPI)
     return stem.with_suffix(".png")

@@ -35,6 +35,7 @@ from whitepool.flow.training import (
 )
 from whitepool.maps.affine import Affine
 from whitepool.moments import Moments
+from whitepool.stopping import passing
 from whitepool.whitening import Whitening
 
 log = logging.getLogger(__name__)
@@ -147,12 +148,8 @@ def _run(
     watched: DataLoader[Any],
     resume: Path | None,
 ) -> None:
-    try:
+    with passing(trainer):
         trainer.fit(module, training, watched, ckpt_path=resume, weights_only=True)
-    except SystemExit as exit:
-        if trainer.interrupted:
-            raise KeyboardInterrupt from exit
-        raise
 
 
 def _start_of(resume: Path, options: dict[str, Any], vectors: Tensor, weight: Tensor) -> Affine:

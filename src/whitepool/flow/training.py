@@ -15,6 +15,7 @@ from torch.utils.data import Sampler
 
 from whitepool.flow.network import Network
 from whitepool.maps.affine import Affine
+from whitepool.whole_file import beside
 
 BATCH = 256  # vectors
 HELD_OUT_NLL = "held_out_nll"
@@ -126,9 +127,8 @@ class Checkpoints(Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the state, then move it."""
-        partial = self.path.with_suffix(".partial")
-        trainer.save_checkpoint(partial)
-        partial.replace(self.path)
+        with beside(self.path) as partial:
+            trainer.save_checkpoint(partial)
 
 
 class Shuffled(Sampler[Tensor]):

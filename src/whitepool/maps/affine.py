@@ -15,6 +15,7 @@ from torch import Tensor, float64
 
 from whitepool.arrays_file import opened
 from whitepool.errors import UserError
+from whitepool.whole_file import beside
 
 SCHEMA = 1
 
@@ -105,7 +106,8 @@ def save_maps(path: Path, maps: Mapping[str, Affine], provenance: Mapping[str, A
         arrays[f"{name}/basis"] = affine.basis.contiguous()
     fits = {name: {"count": a.count, "rank": a.rank} for name, a in maps.items()}
     content = {"schema": SCHEMA, "fit_sets": fits, **provenance}
-    save_file(arrays, path, metadata={"whitepool": json.dumps(content)})
+    with beside(path) as partial:
+        save_file(arrays, partial, metadata={"whitepool": json.dumps(content)})
 
 
 def load_maps(path: Path) -> tuple[dict[str, Affine], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ class Page:
         sections: its parts.
         configs: configurations that rows point to, as YAML.
         pictures: SVG files that are shown as they are, by name.
-        failures: (name, reason) of jobs that failed.
+        failures: (name, reason) of jobs that failed or were stopped.
     """
 
     title: str
@@ -90,11 +91,18 @@ def of_multirun(folder: Path, jobs: Sequence[Job]) -> Page:
         sections += _analyses(job, place, names[job.folder])
     return Page(
         f"multirun {folder.name}",
-        (("jobs", f"{len(done)} done, {len(jobs) - len(done)} failed"), *_facts(done)),
+        (("jobs", _statuses(jobs)), *_facts(done)),
         tuple(s for s in sections if s),
         tuple(job.config() for job in done),
         failures=tuple((names[job.folder], job.error) for job in jobs if not job.results),
     )
+
+
+def _statuses(jobs: Sequence[Job]) -> str:
+    """How many jobs ended in which way."""
+    counts = Counter({"done": 0, "failed": 0})
+    counts.update(job.status for job in jobs)
+    return ", ".join(f"{n} {status}" for status, n in counts.items())
 
 
 def _recipes(jobs: Sequence[Job]) -> Section | None:

@@ -11,7 +11,6 @@ import base64
 import gzip
 import json
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from whitepool.page.content import Page
+from whitepool.whole_file import write_text
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +40,7 @@ def save(page: Callable[[], Page], folder: Path) -> Path | None:
     path = folder / NAME
     try:
         text = render(page())
-        beside = path.with_name(f".{NAME}.part")
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
+        write_text(path, text)
     except Exception as error:
         log.warning("No report: %s: %s", type(error).__name__, error)
         return None

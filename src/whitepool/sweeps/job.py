@@ -15,6 +15,7 @@ from whitepool.sweeps.folders import RECORD
 from whitepool.sweeps.marker import Marker
 
 ERROR_FILE = "error.txt"  # of a job that failed: why, and its traceback
+INTERRUPTED = "interrupted"  # in place of why
 
 
 class SkippedJob(Exception):

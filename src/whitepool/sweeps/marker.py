@@ -7,7 +7,6 @@ an earlier one where the settings and the checksums of all that it reads are: se
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from whitepool.errors import UserError
+from whitepool.whole_file import write_text
 
 FILE = "job.json"
 LOCK = ".lock"
@@ -42,13 +42,8 @@ class Marker:
 
     def write(self, folder: Path) -> None:
         """Write it into the job's folder, whole or not at all."""
-        partial = folder / f".{FILE}.partial"
         text = json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1)
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(folder / FILE)
+        write_text(folder / FILE, text + "\n")
 
 
 def read(folder: Path) -> Marker | None:

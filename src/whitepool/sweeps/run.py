@@ -17,6 +17,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from whitepool import cli
+from whitepool.sweep import sum_up_stopped
 from whitepool.sweeps import depends, folders, marker
 from whitepool.sweeps.marker import Marker
 from whitepool.sweeps.plan import Asked, Placed, place
@@ -82,6 +83,8 @@ def run_jobs(
                 returned += _launch(launcher, batch, first, folder)
         except KeyboardInterrupt:
             log.warning("%s", _how_to_go_on(folder))
+            names = (one.folder for one in placed)
+            sum_up_stopped(config, dict(zip(names, jobs, strict=True)))
             raise
     failed = [folder / name for name, _ in todo if not _is_finished(folder / name)]
     cli.failed_jobs[:] = failed

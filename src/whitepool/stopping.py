@@ -1,0 +1,66 @@
+"""Runs that are told to stop: by Ctrl-C (SIGINT), or by a system or scheduler (SIGTERM).
+
+Both are an exception, so that what was opened is closed and what is half-written is removed; then
+the exit status is that of shells, 128 and the number of the signal.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import pytorch_lightning as pl
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came. What deals with Ctrl-C deals with it."""
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Have SIGTERM raise `Terminated` within the block; in the main thread, which gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def exit_status(stop: KeyboardInterrupt) -> int:
+    """The exit status of a run that was stopped, once its end is said on stderr."""
+    terminated = isinstance(stop, Terminated)
+    sys.stderr.write("Terminated.\n" if terminated else "Interrupted.\n")
+    return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+
+
+@contextmanager
+def passing(trainer: pl.Trainer) -> Iterator[None]:
+    """A pass of Lightning, which would make an exit of its own of a signal.
+
+    Raises:
+        KeyboardInterrupt: the pass was stopped, as if Lightning were not there.
+    """
+    try:
+        yield
+    except SystemExit as exit:
+        stop: BaseException | None = exit
+        while stop is not None and not isinstance(stop, KeyboardInterrupt):
+            stop = stop.__context__
+        if stop is not None:
+            raise stop from None
+        if trainer.interrupted:
+            raise KeyboardInterrupt from exit
+        raise
