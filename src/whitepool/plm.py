@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +19,7 @@ from whitepool.errors import UserError
 from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
+from whitepool.quiet import quiet_libraries
 from whitepool.segment import segmented
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
 from whitepool.tokenizing import Tokenized, added_ids, pad_id, tokenize
@@ -58,6 +61,7 @@ class FrozenPLM(nn.Module):
         self.window = blocks.window(loaded.model)
         self._prepared = False
         self._added = tuple(added_ids(loaded.tokenizer))
+        self._source: dict[str, Any] = {}
         blocks.install(loaded.model, self.depth)
 
     @classmethod
@@ -108,7 +112,23 @@ class FrozenPLM(nn.Module):
         if segmenter is not None:
             loaded = replace(loaded, tokenizer=segmented(loaded.tokenizer, segmenter))
         name = name or str(id or source)
-        return cls(loaded, name=name, max_length=max_length, segmenter=segmenter)
+        plm = cls(loaded, name=name, max_length=max_length, segmenter=segmenter)
+        kept = {"id": id, "revision": revision, "path": path, "asset": asset, "dtype": dtype}
+        plm._source = {**kept, "name": name, "max_length": max_length, "segmenter": segmenter}
+        return plm
+
+    def __reduce__(self) -> tuple[Callable[..., FrozenPLM], tuple[dict[str, Any]]]:
+        """Another process of a pass loads the model itself: weights are not sent.
+
+        Raises:
+            UserError: the model was made of parts, so that no other process can find it.
+        """
+        if not self._source:
+            raise UserError(
+                f"model {self.name} is from nowhere that other processes can load it from: give a "
+                "trainer= of one process."
+            )
+        return _load_again, (self._source,)
 
     def check_length(self, max_length: int | None) -> int:
         """The length to cut texts at, in tokens, given what the user wants (None: the limit).
@@ -330,3 +350,10 @@ class FrozenPLM(nn.Module):
             prepack(self.model)
             in_blocks(self.model)
         self._prepared = True
+
+
+def _load_again(source: dict[str, Any]) -> FrozenPLM:
+    """The model of another process, in silence: what there is to say was said there."""
+    quiet_libraries()
+    logging.getLogger("whitepool").setLevel(logging.ERROR)
+    return FrozenPLM.from_pretrained(**source)

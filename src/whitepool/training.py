@@ -26,7 +26,7 @@ from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
 from whitepool.flow.step import of_vectors
 from whitepool.head_choice import HeadChoice, find_head
-from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
+from whitepool.inputs import frame_of, load_model, max_length, options
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
@@ -36,6 +36,7 @@ from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
+from whitepool.quiet import quiet_libraries
 from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of

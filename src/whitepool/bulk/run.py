@@ -15,8 +15,8 @@ from whitepool.bulk.settings import Settings
 from whitepool.bulk.shards import check_format
 from whitepool.data.row_sources import open_input
 from whitepool.identity import PACKAGES
-from whitepool.inputs import quiet_libraries
 from whitepool.linears import keep_few_kernels
+from whitepool.quiet import quiet_libraries
 
 SETTINGS = tuple(Settings.__dataclass_fields__)
 

@@ -1,0 +1,70 @@
+"""Callbacks that bring what the processes of a pass have found to the process that started them.
+
+The first process of the pass leaves it in a file; what Lightning itself hands back has to be small.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytorch_lightning as pl
+from numpy.typing import NDArray
+
+from whitepool.data.datamodule import SentenceDataModule
+from whitepool.module import SentenceEncoder
+from whitepool.ranks.launch import processes
+from whitepool.ranks.place import end_at_once, gather_rows
+
+
+class GatherVectors(pl.Callback):
+    """Leaves the vectors of a test pass, (row, dim), in a file of numpy's.
+
+    Args:
+        path: the file; absent after a pass without a sentence.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Be ready to end when another process has failed."""
+        end_at_once()
+
+    def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Send the vectors of this process, or collect those of all."""
+        assert isinstance(pl_module, SentenceEncoder)
+        assert isinstance(trainer.datamodule, SentenceDataModule)
+        shares = trainer.datamodule.rows_of_ranks(trainer.world_size)
+        vectors = gather_rows(pl_module.vectors, shares, pl_module.device)
+        if trainer.is_global_zero:
+            np.save(self.path, vectors)
+
+
+def encode_rows(
+    trainer: pl.Trainer, encoder: SentenceEncoder, data: SentenceDataModule, folder: Path
+) -> NDArray[np.float32]:
+    """Vectors of a table, (row, dim), from one test pass on as many processes as the trainer has.
+
+    Args:
+        trainer: from ``trainer=``.
+        encoder: model and head.
+        data: the table in batches.
+        folder: of the run, which holds the vectors on their way from another process.
+
+    Raises:
+        UserError: a vector is not finite, or see `whitepool.ranks.launch.processes`.
+    """
+    if trainer.strategy.launcher is None:
+        trainer.test(encoder, datamodule=data, verbose=False)
+        return encoder.vectors
+    with TemporaryDirectory(prefix=".pass-", dir=folder) as scratch:
+        path = Path(scratch) / "vectors.npy"
+        trainer.callbacks.append(GatherVectors(path))
+        with processes(trainer):
+            trainer.test(encoder, datamodule=data, verbose=False)
+        if path.exists():
+            vectors: NDArray[np.float32] = np.load(path, allow_pickle=False)
+            return vectors
+    return np.zeros((len(data.table), 0), dtype=np.float32)
