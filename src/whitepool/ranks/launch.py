@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytorch_lightning as pl
-from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from whitepool.errors import UserError
 
@@ -44,11 +44,18 @@ def processes(trainer: pl.Trainer) -> Iterator[None]:
         return
     multiprocessing.set_forkserver_preload([PRELOAD])
     port = os.environ.get(PORT)
+    before = multiprocessing.active_children()
     try:
         yield
     except (ProcessExitedException, ProcessRaisedException) as error:
         raise _in_words(error, trainer) from error
+    except (BrokenPipeError, EOFError) as error:
+        raise DeadProcess("a process ended while it was started") from error
     finally:
+        for process in multiprocessing.active_children():
+            if process not in before:
+                process.kill()
+                process.join()
         if port is None:  # Lightning sets it: the next pass takes a free one again
             os.environ.pop(PORT, None)
 
