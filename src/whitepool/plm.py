@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from whitepool.errors import UserError
 from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
-from whitepool.quiet import quiet_libraries
+from whitepool.ranks.place import begin
 from whitepool.segment import segmented
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
 from whitepool.tokenizing import Tokenized, added_ids, pad_id, tokenize
@@ -353,7 +352,6 @@ class FrozenPLM(nn.Module):
 
 
 def _load_again(source: dict[str, Any]) -> FrozenPLM:
-    """The model of another process, in silence: what there is to say was said there."""
-    quiet_libraries()
-    logging.getLogger("whitepool").setLevel(logging.ERROR)
+    """The model that the process which started this one has."""
+    begin()
     return FrozenPLM.from_pretrained(**source)

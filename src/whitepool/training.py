@@ -37,6 +37,7 @@ from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
 from whitepool.quiet import quiet_libraries
+from whitepool.ranks.settings import check_passes
 from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of
@@ -152,6 +153,7 @@ def _begin(config: DictConfig) -> Path:
     quiet_libraries()
     keep_few_kernels()
     files.wanted(config)
+    check_passes(config)
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)

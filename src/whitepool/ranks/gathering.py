@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 
 import numpy as np
 import pytorch_lightning as pl
 from numpy.typing import NDArray
 
 from whitepool.data.datamodule import SentenceDataModule
+from whitepool.data.streaming import CorpusStream
 from whitepool.module import SentenceEncoder
+from whitepool.moments import Moments
+from whitepool.moments_file import load_moments, save_moments
 from whitepool.ranks.launch import processes
-from whitepool.ranks.place import end_at_once, gather_rows
+from whitepool.ranks.place import end_at_once, gather_rows, merge_moments, sum_of
 
 
 class GatherVectors(pl.Callback):
@@ -68,3 +72,64 @@ def encode_rows(
             vectors: NDArray[np.float32] = np.load(path, allow_pickle=False)
             return vectors
     return np.zeros((len(data.table), 0), dtype=np.float32)
+
+
+class HasMoments(Protocol):
+    """What has accumulated moments by the end of a predict pass; None where it saw nothing."""
+
+    moments: Moments | None
+
+
+class GatherMoments(pl.Callback):
+    """Leaves the moments of a predict pass over a corpus in a file, and what was read beside them.
+
+    Args:
+        path: the file; absent after a pass without a text.
+        source: the callback that accumulates them.
+        stream: the corpus.
+    """
+
+    def __init__(self, path: Path, source: HasMoments, stream: CorpusStream) -> None:
+        self.path, self.source, self.stream = path, source, stream
+
+    def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Be ready to end when another process has failed."""
+        end_at_once()
+
+    def on_predict_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Send the moments of this process on, or merge those of others."""
+        moments = merge_moments(self.source.moments, pl_module.device)
+        truncated = sum_of(self.stream.truncated, pl_module.device)
+        if trainer.is_global_zero and moments is not None:
+            description = {**self.stream.reading.describe(), "truncated": truncated}
+            save_moments(self.path, moments, {"description": description})
+
+
+def gather_moments(
+    trainer: pl.Trainer,
+    encoder: SentenceEncoder,
+    stream: CorpusStream,
+    source: HasMoments,
+    folder: Path,
+) -> tuple[Moments | None, dict[str, Any]]:
+    """Moments of a corpus from one predict pass on several processes, and what was read.
+
+    Args:
+        trainer: from ``trainer=ddp`` or ``ddp_cpu``, with ``source`` among its callbacks.
+        encoder: model and head.
+        stream: the corpus.
+        source: accumulates the moments of a process.
+        folder: of the run, which holds the moments on their way from another process.
+
+    Raises:
+        UserError: what a process raised, or see `whitepool.ranks.launch.processes`.
+    """
+    with TemporaryDirectory(prefix=".pass-", dir=folder) as scratch:
+        path = Path(scratch) / "moments.safetensors"
+        trainer.callbacks.append(GatherMoments(path, source, stream))
+        with processes(trainer):
+            trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
+        if not path.exists():
+            return None, {}
+        moments, content = load_moments(path)
+        return moments, content["description"]

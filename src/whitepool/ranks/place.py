@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
+import os
 import signal
+import threading
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from whitepool.moments import Moments
+from whitepool.quiet import quiet_libraries
 
 ROWS = 2**16  # vectors sent at a time
 
@@ -21,6 +27,25 @@ def place() -> tuple[int, int]:
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return 0, 1
+
+
+def begin() -> None:
+    """What a process of a pass does first: say nothing, and end with the one that started it.
+
+    What there is to say was said there. A process that waits for others would wait on.
+    """
+    if multiprocessing.current_process().name == "MainProcess":
+        return
+    quiet_libraries()
+    logging.getLogger("whitepool").setLevel(logging.ERROR)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    while (parent := multiprocessing.parent_process()) is None:  # until all is unpickled
+        time.sleep(0.1)
+    parent.join()
+    os._exit(1)
 
 
 def end_at_once() -> None:

@@ -34,7 +34,7 @@ def check_trainer(config: DictConfig) -> None:
     _check_nodes(trainer.num_nodes)
 
 
-def check_evaluation(config: DictConfig) -> None:
+def check_passes(config: DictConfig) -> None:
     """See that nothing is asked of several processes that one alone can do."""
     check_trainer(config)
     if not is_several(config):
