@@ -99,6 +99,10 @@ class OutputFolder:
         """Where bad rows are listed."""
         return self.path / BAD_ROWS
 
+    def to_make(self) -> Shards:
+        """What one process has to do."""
+        return Shards(self.path, self.kept, self.bad_rows, self.commit)
+
     def commit(self, number: int, record: ShardRecord) -> None:
         """Name a shard, whose files are in place, in the manifest."""
         shards = {**self._manifest.shards, number: record}

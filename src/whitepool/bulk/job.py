@@ -84,9 +84,9 @@ class Job:
             UserError: a bad row, for ``on_bad=error``; an input without a row that can be encoded,
                 or with other rows than kept shards were made from; a disk that is full.
         """
-        shards = Shards(folder.path, folder.kept, folder.bad_rows, folder.commit)
         with telling_of_interrupts(folder):
-            return self.finish(folder, self.make(shards, self.pace(folder.kept, show=show)))
+            end = self.make(folder.to_make(), self.pace(folder.kept, show=show))
+            return self.finish(folder, end)
 
     def pace(self, kept: Mapping[int, ShardRecord], *, show: bool) -> Pace:
         """The pace of a run that goes on after the shards that are ``kept``."""

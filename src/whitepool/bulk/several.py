@@ -42,8 +42,8 @@ def check_sources(config: DictConfig, sources: Sequence[RowSource]) -> None:
         return
     if any(source.bytes is None for source in sources):
         raise UserError(
-            f"input={STDIN} can be read once and trainer.devices={config.trainer.devices} processes "
-            "each read the input: give a file, or trainer=auto, cpu or gpu."
+            f"input={STDIN} can be read once, and each of trainer.devices={config.trainer.devices} "
+            "processes reads the input: give a file, or trainer=auto, cpu or gpu."
         )
     if config.trainer.num_nodes > 1:
         raise UserError(
@@ -110,7 +110,7 @@ def fill_on_several(
         UserError: see `Job.fill` and `whitepool.ranks.launch.processes`.
     """
     records = torch.multiprocessing.get_context(start_method).SimpleQueue()
-    shards = Shards(folder.path, folder.kept, folder.bad_rows, partial(_send, records))
+    shards = replace(folder.to_make(), commit=partial(_send, records))
     pace = job.pace(folder.kept, show=False)
     naming = _Naming(folder, pace, records)
     with telling_of_interrupts(folder), telling_of_disks(folder.path, len(folder.shards)):

@@ -36,10 +36,10 @@ def processes(trainer: pl.Trainer) -> Iterator[None]:
 
     Raises:
         UserError: what a process raised, a process that was killed, or one that waited too long.
+        KeyboardInterrupt: Ctrl-C, which Lightning would make an exit of its own.
         DeadProcess: a process failed otherwise; the message is the last line of its traceback.
     """
-    launcher = trainer.strategy.launcher
-    if launcher is None:
+    if trainer.strategy.launcher is None:
         yield
         return
     multiprocessing.set_forkserver_preload([PRELOAD])
@@ -49,6 +49,10 @@ def processes(trainer: pl.Trainer) -> Iterator[None]:
         yield
     except (ProcessExitedException, ProcessRaisedException) as error:
         raise _in_words(error, trainer) from error
+    except SystemExit as exit:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from exit
+        raise
     except (BrokenPipeError, EOFError) as error:
         raise DeadProcess("a process ended while it was started") from error
     finally:
