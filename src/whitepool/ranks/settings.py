@@ -16,6 +16,12 @@ def is_several(config: DictConfig) -> bool:
     return config.trainer.get("strategy") is not None
 
 
+def is_lent(config: DictConfig) -> bool:
+    """Whether this machine lends its processes to the first one, which alone writes."""
+    several = is_several(config) and config.trainer.num_nodes > 1
+    return several and os.environ["NODE_RANK"] != "0"
+
+
 def check_trainer(config: DictConfig) -> None:
     """See that processes and machines are numbers that ``trainer=`` takes.
 
@@ -43,6 +49,15 @@ def check_passes(config: DictConfig) -> None:
         _refuse(config, f"analysis={config.analysis.name}")
     if config.whitening.name == "flow":
         _refuse(config, "whitening=flow")
+    if config.trainer.num_nodes > 1:
+        fit_on = config.whitening.get("fit_on")
+        two = {"whitening=auto": config.whitening.name == "auto"}
+        two |= {"whitening.fit_on=corpus": fit_on == "corpus" and "analysis" in config}
+        for what in (name for name, asked in two.items() if asked):
+            raise UserError(
+                f"{what} needs two passes and trainer.num_nodes={config.trainer.num_nodes} machines "
+                "make one: use one machine, or fit with train and give evaluate recipe=FOLDER."
+            )
     for name in ("head", "block"):
         if isinstance(way := config.pooling.get(name), str):
             _refuse(config, f"pooling.{name}={way}")
@@ -68,4 +83,13 @@ def _check_one(value: Any, name: str) -> None:
 def _check_nodes(nodes: int) -> None:
     if nodes == 1:
         return
-    raise UserError(f"trainer.num_nodes is {nodes}: not yet.")
+    if missing := [name for name in CLUSTER if not os.environ.get(name)]:
+        raise UserError(
+            f"trainer.num_nodes is {nodes} and {', '.join(missing)} not set: start the command on "
+            "each machine with MASTER_ADDR and MASTER_PORT of the first, and NODE_RANK from 0."
+        )
+    if (rank := os.environ["NODE_RANK"]) not in map(str, range(nodes)):
+        raise UserError(
+            f"NODE_RANK is {rank!r} and trainer.num_nodes {nodes}: number the machines from 0 to "
+            f"{nodes - 1}."
+        )
