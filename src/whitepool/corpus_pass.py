@@ -28,6 +28,7 @@ from whitepool.longtext import framed
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.ranks.gathering import gather_moments
+from whitepool.ranks.launch import processes
 from whitepool.ranks.settings import is_several
 from whitepool.token_counts import count_tokens
 from whitepool.whitening import Map, PostProcess
@@ -157,17 +158,13 @@ def corpus_moments(
     several = is_several(config)
     trainer = make_trainer(config, not several and logger, folder, callback)
     started = time.perf_counter()
-    try:
-        if several:
-            found, description = gather_moments(trainer, encoder, stream, callback, folder)
-        else:
+    if several:
+        found, description = gather_moments(trainer, encoder, stream, callback, folder)
+    else:
+        with processes(trainer):
             trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
-            found = callback.moments
-            description = {**stream.reading.describe(), "truncated": stream.truncated}
-    except SystemExit as exit:
-        if trainer.interrupted:
-            raise KeyboardInterrupt from exit
-        raise
+        found = callback.moments
+        description = {**stream.reading.describe(), "truncated": stream.truncated}
     seconds = time.perf_counter() - started
     if found is None:
         raise UserError(f"corpus={corpus.name} has no text but blank ones: give one with text.")

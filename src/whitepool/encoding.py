@@ -110,7 +110,8 @@ def encode(
             data.batches,
             device=device.type,
         )
-        kept = store.load(made_from)
+        if trainer.num_nodes == 1:  # the others would wait for a machine that reuses vectors
+            kept = store.load(made_from)
     key = reuse.digest(made_from) if made_from else None
     if store and kept:
         vectors = kept["vectors"]

@@ -37,7 +37,8 @@ from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
 from whitepool.quiet import quiet_libraries
-from whitepool.ranks.settings import check_passes
+from whitepool.ranks.lending import lend
+from whitepool.ranks.settings import check_passes, is_lent
 from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of
@@ -68,6 +69,11 @@ def train(config: DictConfig) -> float:
     Raises:
         UserError: something cannot be loaded, the parts do not go together, or nothing to fit on.
     """
+    check_passes(config)
+    return lend(config, _train) if is_lent(config) else _train(config)
+
+
+def _train(config: DictConfig) -> float:
     folder = _begin(config)
     target, exported = _targets(config, folder)
     resume_from = (
@@ -153,7 +159,6 @@ def _begin(config: DictConfig) -> Path:
     quiet_libraries()
     keep_few_kernels()
     files.wanted(config)
-    check_passes(config)
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder / "config.yaml", resolve=True)

@@ -1,4 +1,4 @@
-"""What ``trainer=`` cannot mean, and what several processes cannot do: one sentence at the start."""
+"""What ``trainer=`` cannot mean and several processes cannot do: a sentence at the start."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def test_several_machines_make_one_pass(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_encode_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = composed("trainer=ddp_cpu", "input=-", "output=x", name="encode")
-    with pytest.raises(UserError, match="input=- can be read once, and each of trainer.devices=2"):
+    with pytest.raises(UserError, match=r"input=- can be read once, and each of trainer.devices=2"):
         check_sources(config, open_input("-"))
     for name, value in (("MASTER_ADDR", "a"), ("MASTER_PORT", "1"), ("NODE_RANK", "0")):
         monkeypatch.setenv(name, value)
     (tmp_path / "x.txt").write_text("a dog\n")
     config = composed("trainer=ddp_cpu", "trainer.num_nodes=2", "output=x", name="encode")
     check_trainer(config)
-    with pytest.raises(UserError, match="encode works on one machine and trainer.num_nodes is 2"):
+    with pytest.raises(UserError, match=r"encode works on one machine and trainer.num_nodes is 2"):
         check_sources(config, open_input(str(tmp_path / "x.txt")))

@@ -19,6 +19,7 @@ from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.moments_file import load_moments, save_moments
 from whitepool.ranks.launch import processes
+from whitepool.ranks.lending import see_to_results
 from whitepool.ranks.place import end_at_once, gather_rows, merge_moments, sum_of
 
 
@@ -61,13 +62,15 @@ def encode_rows(
         UserError: a vector is not finite, or see `whitepool.ranks.launch.processes`.
     """
     if trainer.strategy.launcher is None:
-        trainer.test(encoder, datamodule=data, verbose=False)
+        with processes(trainer):
+            trainer.test(encoder, datamodule=data, verbose=False)
         return encoder.vectors
     with TemporaryDirectory(prefix=".pass-", dir=folder) as scratch:
         path = Path(scratch) / "vectors.npy"
         trainer.callbacks.append(GatherVectors(path))
         with processes(trainer):
             trainer.test(encoder, datamodule=data, verbose=False)
+        see_to_results(trainer)
         if path.exists():
             vectors: NDArray[np.float32] = np.load(path, allow_pickle=False)
             return vectors
@@ -129,6 +132,7 @@ def gather_moments(
         trainer.callbacks.append(GatherMoments(path, source, stream))
         with processes(trainer):
             trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
+        see_to_results(trainer)
         if not path.exists():
             return None, {}
         moments, content = load_moments(path)

@@ -39,9 +39,6 @@ def processes(trainer: pl.Trainer) -> Iterator[None]:
         KeyboardInterrupt: Ctrl-C, which Lightning would make an exit of its own.
         DeadProcess: a process failed otherwise; the message is the last line of its traceback.
     """
-    if trainer.strategy.launcher is None:
-        yield
-        return
     multiprocessing.set_forkserver_preload([PRELOAD])
     port = os.environ.get(PORT)
     before = multiprocessing.active_children()

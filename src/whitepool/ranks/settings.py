@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -55,8 +56,8 @@ def check_passes(config: DictConfig) -> None:
         two |= {"whitening.fit_on=corpus": fit_on == "corpus" and "analysis" in config}
         for what in (name for name, asked in two.items() if asked):
             raise UserError(
-                f"{what} needs two passes and trainer.num_nodes={config.trainer.num_nodes} machines "
-                "make one: use one machine, or fit with train and give evaluate recipe=FOLDER."
+                f"{what} needs two passes and trainer.num_nodes={config.trainer.num_nodes} make "
+                "one: use one machine, or fit with train and give evaluate recipe=FOLDER."
             )
     for name in ("head", "block"):
         if isinstance(way := config.pooling.get(name), str):
