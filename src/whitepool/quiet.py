@@ -14,6 +14,7 @@ def quiet_libraries() -> None:
     transformers.logging.set_verbosity_error()
     for name in ("pytorch_lightning", "lightning_fabric", "httpx", "sentence_transformers"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all targets")
     warnings.filterwarnings("ignore", message=".*GPU available but not used.*")

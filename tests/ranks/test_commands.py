@@ -193,8 +193,8 @@ def test_a_folder_of_vectors_is_that_of_one_process_to_the_last_byte(
         ("Killed", [], r"process 2 of 2 was ended by SIGKILL"),
         (
             "Stuck",
-            ["trainer.strategy.timeout.seconds=3"],
-            r"process 1 of 2 waited 3 s for another",
+            ["trainer.strategy.timeout.seconds=8"],
+            r"process 1 of 2 waited 8 s for another",
         ),
         ("NotFinite", [], r"the vector of '.*' is not finite: use trainer.precision=32-true"),
         ("Broken", [], r"DeadProcess: process . of 2: IndexError: such a fault"),
