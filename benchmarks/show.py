@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from whitepool.inputs import quiet_libraries
+from whitepool.quiet import quiet_libraries
 
 WIDTH = 240  # tables are for a file as much as for a terminal, and are never cut
 

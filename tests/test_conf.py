@@ -162,7 +162,7 @@ def test_corpora(corpus: str) -> None:
 
 @pytest.mark.parametrize("trainer", choices("trainer"))
 def test_trainers(trainer: str) -> None:
-    assert composed(f"trainer={trainer}").trainer.devices == 1
+    assert composed(f"trainer={trainer}").trainer.devices == (2 if "ddp" in trainer else 1)
 
 
 @pytest.mark.parametrize("logger", choices("logger"))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from whitepool.data.datamodule import SentenceDataModule
@@ -62,4 +65,15 @@ class WhiteningCallback(pl.Callback):
             UserError: a fit set cannot be fitted on; the message names it.
         """
         self.moments = self._fit_sets.finish()
+        self.maps = fit_each(self.post, self.moments, self._counts)
+
+    def fit_kept(
+        self, data: SentenceDataModule, vectors: NDArray[np.float32], device: torch.device
+    ) -> None:
+        """Do the same, to the last bit, with vectors (row, dim) that were made elsewhere."""
+        self._counts = data.table.fit_sets(self.fit_on)
+        fit_sets = FitSets(self._counts, self.chunk)
+        for rows in data.batches:
+            fit_sets.update(torch.tensor(rows), torch.from_numpy(vectors[rows]).to(device))
+        self.moments = fit_sets.finish()
         self.maps = fit_each(self.post, self.moments, self._counts)

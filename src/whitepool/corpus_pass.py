@@ -27,7 +27,9 @@ from whitepool.framing import Frame, is_apart
 from whitepool.longtext import framed
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
-from whitepool.stopping import passing
+from whitepool.ranks.gathering import gather_moments
+from whitepool.ranks.launch import processes
+from whitepool.ranks.settings import is_several
 from whitepool.token_counts import count_tokens
 from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import of_words, word_moments
@@ -153,16 +155,21 @@ def corpus_moments(
         window=config.window,
     )
     callback = CorpusMoments(keep=keep)
-    trainer = make_trainer(config, logger, folder, callback)
+    several = is_several(config)
+    trainer = make_trainer(config, not several and logger, folder, callback)
     started = time.perf_counter()
-    with passing(trainer):
-        trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
+    if several:
+        found, description = gather_moments(trainer, encoder, stream, callback, folder)
+    else:
+        with processes(trainer):
+            trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
+        found = callback.moments
+        description = {**stream.reading.describe(), "truncated": stream.truncated}
     seconds = time.perf_counter() - started
-    if callback.moments is None:
+    if found is None:
         raise UserError(f"corpus={corpus.name} has no text but blank ones: give one with text.")
-    description = {**stream.reading.describe(), "truncated": stream.truncated}
     announce(description, max_length, seconds)
-    moments = Moments(callback.moments.dim).merge(callback.moments)  # brings it to the CPU
+    moments = Moments(found.dim).merge(found)  # brings it to the CPU
     if not keep:
         return Pass(moments, description, seconds, str(encoder.device))
     vectors, weight = (torch.cat(parts) for parts in zip(*callback.vectors, strict=True))

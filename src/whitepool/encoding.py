@@ -35,8 +35,9 @@ from whitepool.flow.step import Flow, of_vectors
 from whitepool.inputs import Inputs
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
+from whitepool.ranks.gathering import encode_rows
+from whitepool.ranks.settings import is_several
 from whitepool.size import parse_size
-from whitepool.stopping import passing
 from whitepool.whitening import Map
 from whitepool.word_moments import moments_of_fit_sets, of_words
 
@@ -94,7 +95,7 @@ def encode(
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
     by_moments = post is not None and not of_words(post) and not of_vectors(post)
     whitening = WhiteningCallback(post, fit_on) if post and by_moments else None
-    trainer = make_trainer(config, logger, folder, *([whitening] if whitening else []))
+    trainer = table_trainer(config, logger, folder, whitening)
     device = trainer.strategy.root_device
     if store and (why := identity.why_unknown(plm, inputs.head)):
         log.info("vectors are neither kept nor reused: %s.", why)
@@ -109,7 +110,8 @@ def encode(
             data.batches,
             device=device.type,
         )
-        kept = store.load(made_from)
+        if trainer.num_nodes == 1:  # the others would wait for a machine that reuses vectors
+            kept = store.load(made_from)
     key = reuse.digest(made_from) if made_from else None
     if store and kept:
         vectors = kept["vectors"]
@@ -122,25 +124,25 @@ def encode(
             else _fit_otherwise(config, inputs, vectors, logger=logger, folder=folder)
         )
         seconds = time.perf_counter() - started
-        return Encoded(vectors, maps, seconds, str(device), reused=True, key=key)
+        return Encoded(vectors, maps, seconds, device_of(trainer), reused=True, key=key)
 
     started = time.perf_counter()
-    encoder = SentenceEncoder(plm, inputs.pooling)
-    with passing(trainer):
-        trainer.test(encoder, datamodule=data, verbose=False)
+    vectors = encode_rows(trainer, SentenceEncoder(plm, inputs.pooling), data, folder)
+    if whitening and is_several(config):
+        whitening.fit_kept(data, vectors, device)
     seconds = time.perf_counter() - started
     if store and made_from:
-        store.save(made_from, {"vectors": encoder.vectors})
+        store.save(made_from, {"vectors": vectors})
         if whitening:
             counts = table.fit_sets(fit_on)
-            of = identity.moments_from(encoder.vectors, counts, data.batches, device=device.type)
+            of = identity.moments_from(vectors, counts, data.batches, device=device.type)
             store.save(of, pack(whitening.moments))
     maps = (
         {**whitening.maps}
         if whitening
-        else _fit_otherwise(config, inputs, encoder.vectors, logger=logger, folder=folder)
+        else _fit_otherwise(config, inputs, vectors, logger=logger, folder=folder)
     )
-    return Encoded(encoder.vectors, maps, seconds, str(device), reused=False, key=key)
+    return Encoded(vectors, maps, seconds, device_of(trainer), reused=False, key=key)
 
 
 def encode_table(
@@ -148,14 +150,18 @@ def encode_table(
     encoder: SentenceEncoder,
     table: SentenceTable,
     folder: Path,
-    *callbacks: pl.Callback,
+    whitening: WhiteningCallback | None = None,
 ) -> NDArray[np.float32]:
-    """Vectors of a table that something is chosen by, (row, dim); nothing is kept or logged."""
+    """Vectors of a table that something is chosen by, (row, dim); nothing is kept or logged.
+
+    ``whitening`` is fitted on them where it is given.
+    """
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
-    trainer = make_trainer(config, False, folder, *callbacks)
-    with passing(trainer):
-        trainer.test(encoder, datamodule=data, verbose=False)
-    return encoder.vectors
+    trainer = table_trainer(config, False, folder, whitening)
+    vectors = encode_rows(trainer, encoder, data, folder)
+    if whitening and is_several(config):
+        whitening.fit_kept(data, vectors, trainer.strategy.root_device)
+    return vectors
 
 
 def _fit(
@@ -235,6 +241,29 @@ def unpack(arrays: Mapping[str, NDArray[np.float64]], device: torch.device) -> d
         m.scatter = torch.from_numpy(arrays[f"{name}/scatter"]).to(home)
         result[name] = m
     return result
+
+
+def table_trainer(
+    config: DictConfig,
+    logger: Logger | Literal[False],
+    folder: Path,
+    whitening: WhiteningCallback | None,
+) -> pl.Trainer:
+    """The trainer of a pass over a table, which fits ``whitening`` while it goes.
+
+    Several processes have no logger, and fit nothing: their vectors are fitted on together.
+    """
+    if is_several(config):
+        return make_trainer(config, False, folder)
+    return make_trainer(config, logger, folder, *([whitening] if whitening else []))
+
+
+def device_of(trainer: pl.Trainer) -> str:
+    """Where a pass runs, in words."""
+    device = trainer.strategy.root_device
+    if trainer.strategy.launcher is None:
+        return str(device)
+    return f"{device.type}, {trainer.world_size} processes"
 
 
 def make_trainer(

@@ -20,10 +20,13 @@ from whitepool.errors import UserError
 from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
 from whitepool.head_choice import find_head
-from whitepool.inputs import Inputs, choose, prepare, quiet_libraries, task_lengths
+from whitepool.inputs import Inputs, choose, prepare, task_lengths
 from whitepool.module import SentenceEncoder
 from whitepool.predictions import save_predictions
 from whitepool.published.match import find, ran
+from whitepool.quiet import quiet_libraries
+from whitepool.ranks.lending import lend
+from whitepool.ranks.settings import check_passes, is_lent
 from whitepool.recipe import Recipe, Scalar
 from whitepool.recipe_run import command_line, follow, recipe_of
 from whitepool.recipe_scores import MADE, score_values, with_scores
@@ -54,6 +57,11 @@ def evaluate(config: DictConfig) -> float:
         if config[name] < least:
             raise UserError(f"{name} is {config[name]}: give at least {least}.")
     files.wanted(config)
+    check_passes(config)
+    return lend(config, _evaluate) if is_lent(config) else _evaluate(config)
+
+
+def _evaluate(config: DictConfig) -> float:
     store = open_store(config.cache)
     recipe = Recipe.load(config.recipe) if config.recipe is not None else None
     config = config if recipe is None else follow(config, recipe)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -320,18 +318,3 @@ def announce(table: SentenceTable, choice: Choice, length: int, step: str) -> No
             "%d sentences are blank: their vector is zero, and its cosine with any other is 0.",
             table.blank,
         )
-
-
-def quiet_libraries() -> None:
-    """Leave to the log what a user of this program can use."""
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    for name in ("pytorch_lightning", "lightning_fabric", "httpx", "sentence_transformers"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all targets")
-    warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
-    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-    if not sys.stderr.isatty():
-        transformers.logging.disable_progress_bar()

@@ -10,6 +10,7 @@ a text in pieces is their mean, weighted by the tokens of the text in each:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from whitepool.errors import UserError
@@ -102,21 +103,23 @@ def framed(
     plm: FrozenPLM, max_length: int, frame: Frame, *, apart: bool = False
 ) -> Callable[[Sequence[str]], Tokenized]:
     """Texts to the token ids that they have in a frame, cut to ``max_length`` tokens."""
+    return partial(_in_frame, plm, max_length, frame, apart)
 
-    def tokenize(texts: Sequence[str]) -> Tokenized:
-        if frame.is_plain:
-            return plm.tokenize(texts, max_length)
-        pieces = cut(
-            plm,
-            texts,
-            max_length=max_length,
-            template=frame.template,
-            full_stop=frame.full_stop,
-            apart=apart,
-        )
-        return pieces.whole()
 
-    return tokenize
+def _in_frame(
+    plm: FrozenPLM, max_length: int, frame: Frame, apart: bool, texts: Sequence[str]
+) -> Tokenized:
+    if frame.is_plain:
+        return plm.tokenize(texts, max_length)
+    pieces = cut(
+        plm,
+        texts,
+        max_length=max_length,
+        template=frame.template,
+        full_stop=frame.full_stop,
+        apart=apart,
+    )
+    return pieces.whole()
 
 
 def _apart(

@@ -64,7 +64,7 @@ class SentenceEncoder(pl.LightningModule):
         logs = (index + 1) % self.trainer.log_every_n_steps == 0
         if logs or vectors.device.type == "cpu":  # fetching waits for all that a GPU has to do
             self._fetch()
-        if logs:
+        if logs and self.trainer.world_size == 1:  # else pairs have their sentences apart
             self._log_running()
         return vectors
 

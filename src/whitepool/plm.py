@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from whitepool.errors import UserError
 from whitepool.feedforward import in_blocks
 from whitepool.linears import prepack
 from whitepool.passes import groups_of, left_aligned, parts_of, run, take
+from whitepool.ranks.place import begin
 from whitepool.room import Room
 from whitepool.segment import segmented
 from whitepool.states import Batch, Layer, Needs, States, Tokens, resolve_layer
@@ -60,6 +62,7 @@ class FrozenPLM(nn.Module):
         self._prepared = False
         self._added = tuple(added_ids(loaded.tokenizer))
         self.room = Room()
+        self._source: dict[str, Any] = {}
         blocks.install(loaded.model, self.depth)
 
     @classmethod
@@ -110,7 +113,23 @@ class FrozenPLM(nn.Module):
         if segmenter is not None:
             loaded = replace(loaded, tokenizer=segmented(loaded.tokenizer, segmenter))
         name = name or str(id or source)
-        return cls(loaded, name=name, max_length=max_length, segmenter=segmenter)
+        plm = cls(loaded, name=name, max_length=max_length, segmenter=segmenter)
+        kept = {"id": id, "revision": revision, "path": path, "asset": asset, "dtype": dtype}
+        plm._source = {**kept, "name": name, "max_length": max_length, "segmenter": segmenter}
+        return plm
+
+    def __reduce__(self) -> tuple[Callable[..., FrozenPLM], tuple[dict[str, Any]]]:
+        """Another process of a pass loads the model itself: weights are not sent.
+
+        Raises:
+            UserError: the model was made of parts, so that no other process can find it.
+        """
+        if not self._source:
+            raise UserError(
+                f"model {self.name} is from nowhere that other processes can load it from: give a "
+                "trainer= of one process."
+            )
+        return _load_again, (self._source,)
 
     def check_length(self, max_length: int | None) -> int:
         """The length to cut texts at, in tokens, given what the user wants (None: the limit).
@@ -332,3 +351,9 @@ class FrozenPLM(nn.Module):
             prepack(self.model)
             in_blocks(self.model)
         self._prepared = True
+
+
+def _load_again(source: dict[str, Any]) -> FrozenPLM:
+    """The model that the process which started this one has."""
+    begin()
+    return FrozenPLM.from_pretrained(**source)

@@ -27,7 +27,7 @@ from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
 from whitepool.flow.step import of_vectors
 from whitepool.head_choice import HeadChoice, find_head
-from whitepool.inputs import frame_of, load_model, max_length, options, quiet_libraries
+from whitepool.inputs import frame_of, load_model, max_length, options
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
@@ -37,6 +37,9 @@ from whitepool.pooling.binding import bind
 from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.spec import Debiased, Linear, Max, PoolingSpec, describe
 from whitepool.protocol import EvalProtocol
+from whitepool.quiet import quiet_libraries
+from whitepool.ranks.lending import lend
+from whitepool.ranks.settings import check_passes, is_lent
 from whitepool.recipe import Recipe
 from whitepool.recipe_folder import check_target
 from whitepool.recipe_run import command_line, recipe_of
@@ -68,6 +71,11 @@ def train(config: DictConfig) -> float:
     Raises:
         UserError: something cannot be loaded, the parts do not go together, or nothing to fit on.
     """
+    check_passes(config)
+    return lend(config, _train) if is_lent(config) else _train(config)
+
+
+def _train(config: DictConfig) -> float:
     folder = _begin(config)
     target, exported = _targets(config, folder)
     resume_from = (

@@ -164,7 +164,7 @@ def choose_whitening(
     table = SentenceTable.build(judged, cut)
     protocol = EvalProtocol("dev", "all", "task")
     whitening = WhiteningCallback(post, protocol.fit_on)
-    vectors = encode_table(config, encoder, table, folder, *([whitening] if dev else []))
+    vectors = encode_table(config, encoder, table, folder, whitening if dev else None)
     if not dev:
         value = 100 * anisotropy(vectors[~table.is_blank].astype(float))
         choice = WhiteningChoice(value > 100 * LIMIT, on, value, 100 * LIMIT, labels=False)

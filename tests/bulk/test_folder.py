@@ -139,10 +139,11 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 def test_another_input_is_refused(tmp_path: Path) -> None:
     commit(tmp_path, 0)
     with open_folder(tmp_path, MADE_FROM, "error", overwrite=False) as folder:
-        folder.check_input(0, 10, 10, "0" * 64)
+        shards = folder.to_make()
+        shards.check_input(0, 10, 10, "0" * 64)
         for rows, read, sha256 in ((9, 10, "0" * 64), (10, 11, "0" * 64), (10, 10, "1" * 64)):
             with pytest.raises(UserError, match="differs before row 1"):
-                folder.check_input(0, rows, read, sha256)
+                shards.check_input(0, rows, read, sha256)
 
 
 def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:

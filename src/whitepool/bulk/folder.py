@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,47 @@ LOCK = ".lock"
 OURS = re.compile(rf"{PATTERN}|{re.escape(BAD_ROWS)}|\..+\.partial")
 
 
+@dataclass
+class Shards:
+    """Shards that a process makes, and those that are there.
+
+    Attributes:
+        path: the folder.
+        kept: finished shards whose files are whole, by number.
+        bad_rows: where bad rows are listed.
+        commit: told of each shard whose files are in place.
+        rank: which of the processes this is; it makes every so manyth shard.
+        ranks: how many there are.
+    """
+
+    path: Path
+    kept: Mapping[int, ShardRecord]
+    bad_rows: Path
+    commit: Callable[[int, ShardRecord], None]
+    rank: int = 0
+    ranks: int = 1
+
+    def is_mine(self, number: int) -> bool:
+        """Whether this process makes a shard, if it is not there."""
+        return number % self.ranks == self.rank
+
+    def check_input(self, number: int, rows: int, read: int, sha256: str) -> None:
+        """See that a kept shard was made from the rows that were just read.
+
+        Raises:
+            UserError: they are others.
+        """
+        shard = self.kept[number]
+        if (rows, read, sha256) != (shard.rows, shard.read, shard.input_sha256):
+            raise UserError(
+                f"the input is not the one that {self.path} was begun with, it differs before row "
+                f"{max(read, shard.read):,}: give that input, or overwrite=true to begin anew, or "
+                "another output=."
+            )
+
+
 class OutputFolder:
-    """A folder of vectors that this process alone writes to; made by `open_folder`.
+    """A folder of vectors that this command alone writes to; made by `open_folder`.
 
     Args:
         path: the folder.
@@ -59,6 +98,10 @@ class OutputFolder:
         """Where bad rows are listed."""
         return self.path / BAD_ROWS
 
+    def to_make(self) -> Shards:
+        """What one process has to do."""
+        return Shards(self.path, self.kept, self.bad_rows, self.commit)
+
     def commit(self, number: int, record: ShardRecord) -> None:
         """Name a shard, whose files are in place, in the manifest."""
         shards = {**self._manifest.shards, number: record}
@@ -70,20 +113,6 @@ class OutputFolder:
         listed = None if bad_rows is None else FileRecord.of(bad_rows)
         self._manifest = replace(self._manifest, total=total, bad_rows=listed)
         self._manifest.write(self.path)
-
-    def check_input(self, number: int, rows: int, read: int, sha256: str) -> None:
-        """See that a kept shard was made from the rows that were just read.
-
-        Raises:
-            UserError: they are others.
-        """
-        shard = self.kept[number]
-        if (rows, read, sha256) != (shard.rows, shard.read, shard.input_sha256):
-            raise UserError(
-                f"the input is not the one that {self.path} was begun with, it differs before row "
-                f"{max(read, shard.read):,}: give that input, or overwrite=true to begin anew, or "
-                "another output=."
-            )
 
     @property
     def shards(self) -> Mapping[int, ShardRecord]:

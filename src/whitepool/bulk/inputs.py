@@ -27,8 +27,23 @@ PRECISION = "trainer.precision"
 OF_RECIPES = ("model", "pooling")
 
 
-def open_encoder(config: DictConfig) -> tuple[Encoder, dict[str, Any]]:
+def open_trainer(config: DictConfig) -> pl.Trainer:
+    """What says where the model runs, and starts processes where there are several."""
+    trainer: pl.Trainer = instantiate(
+        config.trainer,
+        precision="32-true",  # the model is loaded in its own precision
+        logger=False,
+        default_root_dir=Path(config.output_dir),
+    )
+    return trainer
+
+
+def open_encoder(config: DictConfig, device: torch.device) -> tuple[Encoder, dict[str, Any]]:
     """The encoder of ``recipe=``, or of ``model=`` and ``pooling=``; and its identity.
+
+    Args:
+        config: composed from `conf/encode.yaml`.
+        device: where it runs.
 
     Raises:
         UserError: it cannot be loaded, or the settings do not go together.
@@ -38,7 +53,6 @@ def open_encoder(config: DictConfig) -> tuple[Encoder, dict[str, Any]]:
             f"whitening={config.whitening.name} has to be fitted before: fit it with "
             "whitepool train output=FOLDER, then encode with recipe=FOLDER."
         )
-    device = _device(config)
     given = _overridden()
     asked = config.recipe is None or PRECISION in given
     dtype = model_dtype(config.trainer.precision, config.trainer.accelerator) if asked else None
@@ -105,23 +119,6 @@ def _identity(plm: FrozenPLM) -> dict[str, Any]:
         "model_config": digest(settings),
         "device": plm.device.type,
     }
-
-
-def _device(config: DictConfig) -> torch.device:
-    """Where Lightning would run the model."""
-    trainer: pl.Trainer = instantiate(
-        config.trainer,
-        precision="32-true",  # the model is loaded in its own precision
-        logger=False,
-        default_root_dir=Path(config.output_dir),
-    )
-    if trainer.num_devices != 1:
-        raise UserError(
-            f"trainer.devices={config.trainer.devices} and encode.py uses one device: give 1, and "
-            "split the input for more."
-        )
-    device: torch.device = trainer.strategy.root_device
-    return device
 
 
 def _overridden() -> set[str]:

@@ -9,15 +9,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from whitepool.bulk.folder import open_folder
-from whitepool.bulk.inputs import open_encoder
+from whitepool.bulk.inputs import open_encoder, open_trainer
 from whitepool.bulk.job import Job
 from whitepool.bulk.settings import Settings
+from whitepool.bulk.several import check_sources, fill_on_several
 from whitepool.bulk.shards import check_format
 from whitepool.config_kinds import check_kinds
 from whitepool.data.row_sources import open_input
 from whitepool.identity import PACKAGES
-from whitepool.inputs import quiet_libraries
 from whitepool.linears import keep_few_kernels
+from whitepool.quiet import quiet_libraries
+from whitepool.ranks.settings import check_trainer, is_several
 
 SETTINGS = tuple(Settings.__dataclass_fields__)
 
@@ -33,6 +35,7 @@ def encode(config: DictConfig) -> float:
     """
     check_kinds(config)
     quiet_libraries()
+    check_trainer(config)
     keep_few_kernels()
     run_folder = Path(config.output_dir)
     run_folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +44,9 @@ def encode(config: DictConfig) -> float:
     settings = Settings(**{name: content[name] for name in SETTINGS})
     check_format(settings)
     sources = open_input(content["input"], **content["read"])
-    encoder, identity = open_encoder(config)
+    check_sources(config, sources)
+    trainer = open_trainer(config)
+    encoder, identity = open_encoder(config, trainer.strategy.root_device)
     job = Job(encoder, settings, sources, has_ids=config.read.id is not None)
     made_from = {
         "input": {
@@ -55,7 +60,10 @@ def encode(config: DictConfig) -> float:
     }
     path = Path(config.output).expanduser()
     with open_folder(path, made_from, settings.on_bad, overwrite=config.overwrite) as folder:
-        total = job.fill(folder, show=config.trainer.enable_progress_bar)
+        if is_several(config):
+            total = fill_on_several(job, folder, trainer, config.trainer.strategy.start_method)
+        else:
+            total = job.fill(folder, show=config.trainer.enable_progress_bar)
     return float(total.vectors)
 
 

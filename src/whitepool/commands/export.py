@@ -33,8 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     given = assignments(arguments, "export", {"recipe": None, "output": None, "overwrite": "false"})
     overwrite = truth("overwrite", given["overwrite"])
     from whitepool.export.layout import is_export, is_own
-    from whitepool.inputs import quiet_libraries
     from whitepool.loading import load
+    from whitepool.quiet import quiet_libraries
     from whitepool.recipe_folder import is_recipe
 
     recipe = Path(given["recipe"]).expanduser()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-from whitepool.data.pairs import Task
+from whitepool.data.pairs import PairSet, Task
 from whitepool.data.sample import sample
 from whitepool.errors import UserError
 
@@ -139,14 +140,9 @@ def of_pairs(tasks: Sequence[Task], other_splits: bool = False) -> Corpus:
         other_splits: take the splits that are not scored too.
     """
     sets = [s for task in tasks for s in (*task.scored, *(task.other_splits * other_splits))]
+    return Corpus("pairs", tuple(Source(s.source, partial(_texts_of, s)) for s in sets))
 
-    def reader(index: int) -> Callable[[], Iterator[Text]]:
-        pair_set = sets[index]
 
-        def read() -> Iterator[Text]:
-            for number, text in enumerate(pair_set.texts()):
-                yield Text(text, f"{pair_set.source}, pair {number // 2 + 1}")
-
-        return read
-
-    return Corpus("pairs", tuple(Source(s.source, reader(i)) for i, s in enumerate(sets)))
+def _texts_of(pair_set: PairSet) -> Iterator[Text]:
+    for number, text in enumerate(pair_set.texts()):
+        yield Text(text, f"{pair_set.source}, pair {number // 2 + 1}")

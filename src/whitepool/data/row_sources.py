@@ -120,10 +120,7 @@ def _file(path: Path, format: str, column: str | None, columns: Columns) -> RowS
     _check_columns(format, column, columns)
     if format == "parquet":
         return _parquet(path, path.name, str(path), columns)
-
-    def read() -> Iterator[Row]:
-        return _rows(byte_lines(path), format, str(path), columns)
-
+    read = partial(_lines_of, path, format, columns)
     return RowSource(path.name, path.stat().st_size, read, partial(_count, path, format))
 
 
@@ -139,12 +136,13 @@ def _standard_input(format: str, column: str | None, columns: Columns) -> RowSou
 
 
 def _parquet(path: Path, name: str, file: str, columns: Columns) -> RowSource:
-    def count() -> int:
-        with parquet_file(path, file) as parquet:
-            return int(parquet.metadata.num_rows)
-
     read = partial(parquet_rows, path, file, columns)
-    return RowSource(name, path.stat().st_size, read, count)
+    return RowSource(name, path.stat().st_size, read, partial(_count_parquet, path, file))
+
+
+def _count_parquet(path: Path, file: str) -> int:
+    with parquet_file(path, file) as parquet:
+        return int(parquet.metadata.num_rows)
 
 
 def _hub(
@@ -174,6 +172,10 @@ def _hub(
 
 def _gzipped(path: Path, name: str, columns: Columns) -> Iterator[Row]:
     return json_rows(byte_lines(path), name, columns)
+
+
+def _lines_of(path: Path, format: str, columns: Columns) -> Iterator[Row]:
+    return _rows(byte_lines(path), format, str(path), columns)
 
 
 def _rows(lines: Lines, format: str, file: str, columns: Columns) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from whitepool.batches import check_budget, make_batch, plan_batches
 from whitepool.data.corpus import Corpus, Reading, Text
 from whitepool.errors import UserError
+from whitepool.ranks.dealing import deal
+from whitepool.ranks.place import place
 from whitepool.states import Batch
 from whitepool.tokenizing import Tokenized
 
@@ -41,6 +43,9 @@ class WeightedBatch(NamedTuple):
 class CorpusStream(IterableDataset[WeightedBatch]):
     """Batches of a corpus; iterating reads it from the start.
 
+    Of several processes each reads it all, and takes its share of the different texts of a window:
+    what costs time is to tokenise and encode them.
+
     Args:
         corpus: the texts.
         tokenize: texts to token ids, cut.
@@ -49,7 +54,7 @@ class CorpusStream(IterableDataset[WeightedBatch]):
 
     Attributes:
         reading: the latest reading of the corpus.
-        truncated: texts cut in it, repeats included.
+        truncated: texts of this process cut in it, repeats included.
 
     Raises:
         UserError: batch_tokens or window is not positive.
@@ -72,6 +77,10 @@ class CorpusStream(IterableDataset[WeightedBatch]):
         self.reading: Reading = corpus.read()
         self.truncated = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process reads the corpus with, from its start."""
+        return {name: value for name, value in self.__dict__.items() if name != "reading"}
+
     def __iter__(self) -> Iterator[WeightedBatch]:
         self.reading, self.truncated = self.corpus.read(), 0
         while texts := list(itertools.islice(self.reading, self.window)):
@@ -84,6 +93,11 @@ class CorpusStream(IterableDataset[WeightedBatch]):
         for text in texts:
             first.setdefault(text.text, text)
             repeats[text.text] += 1
+        rank, ranks = place()
+        if ranks > 1:
+            dealt = deal([len(content) for content in first], ranks)[rank]
+            contents = list(first)
+            first = {contents[i]: first[contents[i]] for i in dealt}
         times: Counter[tuple[int, ...]] = Counter()
         example: dict[tuple[int, ...], Text] = {}
         ids, truncated = self.tokenize(list(first))
