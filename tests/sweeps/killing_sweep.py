@@ -99,7 +99,7 @@ assert jobs > 1, whole.with_suffix(".log").read_text()
 killed = found = 0
 while killed < kills:
     child = begin(place, words)
-    time.sleep(draw.uniform(first, seconds))
+    time.sleep(draw.uniform(first, seconds if kills > 1 else (first + seconds) / 2))
     os.kill(child, signal.SIGKILL)
     status = ended(place, child)
     killed += status != 0
