@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import transformers.models.bert.modeling_bert  # noqa: F401
+
 import whitepool.evaluation  # noqa: F401
 from whitepool.commands import console, hydra_job  # noqa: F401
 from whitepool.sweeps.marker import FILE, read
