@@ -35,6 +35,7 @@ def command(
         if name != "encode" and not given:
             own = [*own, "figures=false", "trainer.enable_progress_bar=false"]
         monkeypatch.setattr(sys, "argv", ["whitepool", name, *words, *own])
+        capfd.readouterr()
         with pytest.raises(SystemExit) as ended:
             console.main()
         HydraConfig.instance().cfg = None  # else runs of other tests would count as jobs

@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import transformers.models.bert.modeling_bert  # noqa: F401
+
 import whitepool.evaluation  # noqa: F401
 from whitepool.commands import console, hydra_job  # noqa: F401
 from whitepool.sweeps.marker import FILE, read
@@ -99,7 +101,7 @@ assert jobs > 1, whole.with_suffix(".log").read_text()
 killed = found = 0
 while killed < kills:
     child = begin(place, words)
-    time.sleep(draw.uniform(first, seconds))
+    time.sleep(draw.uniform(first, seconds if kills > 1 else (first + seconds) / 2))
     os.kill(child, signal.SIGKILL)
     status = ended(place, child)
     killed += status != 0
