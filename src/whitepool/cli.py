@@ -26,7 +26,7 @@ from whitepool.disks import fault_of, is_refusal, telling_of_disk
 from whitepool.disks import sentence as sentence_of_disk
 from whitepool.errors import UserError
 from whitepool.published import experiments
-from whitepool.stopping import exit_status, stoppable
+from whitepool.stopping import exit_status, stoppable, unmasked
 from whitepool.whole_file import write_text
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def job(function: Callable[[DictConfig], float]) -> Callable[[DictConfig], float
         folder = Path(HydraConfig.get().runtime.output_dir)
         elsewhere = f"hydra.{'sweep' if is_multirun() else 'run'}.dir=FOLDER"
         try:
-            with telling_of_disk(folder, elsewhere):
+            with unmasked(), telling_of_disk(folder, elsewhere):
                 for name in (*LEFT, "report.html"):
                     (folder / name).unlink(missing_ok=True)
                 if failed_jobs and config.fail_fast:
@@ -125,7 +125,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     os.environ[TRACEBACK] = str(int(wants_traceback))
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
-        with stoppable():
+        with stoppable(), unmasked():
             main()
     except KeyboardInterrupt as stop:
         from whitepool.sweep import sum_up_stopped

@@ -27,7 +27,7 @@ from whitepool.framing import Frame, is_apart
 from whitepool.longtext import framed
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
-from whitepool.stopping import passing
+from whitepool.stopping import unmasked
 from whitepool.token_counts import count_tokens
 from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import of_words, word_moments
@@ -155,7 +155,7 @@ def corpus_moments(
     callback = CorpusMoments(keep=keep)
     trainer = make_trainer(config, logger, folder, callback)
     started = time.perf_counter()
-    with passing(trainer):
+    with unmasked():
         trainer.predict(encoder, dataloaders=stream.loader(), return_predictions=False)
     seconds = time.perf_counter() - started
     if callback.moments is None:

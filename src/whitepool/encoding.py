@@ -36,7 +36,7 @@ from whitepool.inputs import Inputs
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.size import parse_size
-from whitepool.stopping import passing
+from whitepool.stopping import unmasked
 from whitepool.whitening import Map
 from whitepool.word_moments import moments_of_fit_sets, of_words
 
@@ -126,7 +126,7 @@ def encode(
 
     started = time.perf_counter()
     encoder = SentenceEncoder(plm, inputs.pooling)
-    with passing(trainer):
+    with unmasked():
         trainer.test(encoder, datamodule=data, verbose=False)
     seconds = time.perf_counter() - started
     if store and made_from:
@@ -153,7 +153,7 @@ def encode_table(
     """Vectors of a table that something is chosen by, (row, dim); nothing is kept or logged."""
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
     trainer = make_trainer(config, False, folder, *callbacks)
-    with passing(trainer):
+    with unmasked():
         trainer.test(encoder, datamodule=data, verbose=False)
     return encoder.vectors
 
