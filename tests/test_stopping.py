@@ -118,11 +118,14 @@ def test_a_stop_that_became_another_error_is_a_stop(error: BaseException, wrappe
         except KeyboardInterrupt:
             raise error  # noqa: B904
 
-    with pytest.raises(Terminated) as raised, unmasked():
+    def user() -> None:
         try:
             library()
         except Exception as inner:
             if not wrapped:
                 raise
             raise RuntimeError("wrapped") from inner
+
+    with pytest.raises(Terminated) as raised, unmasked():
+        user()
     assert raised.value is stop
