@@ -10,7 +10,7 @@ is imported; a signal comes after the first file has been written.
 A run that is asked to stop (SIGTERM, SIGINT) has to end with the status that says so, without a
 traceback, and with nothing half-written beside what it leaves.
 
-Prints, as JSON, how often each job was stopped, and how often that found something of what it
+Prints, a line of JSON for each job, how often it was stopped, and how often that found something of what it
 leaves.
 """
 
@@ -164,9 +164,9 @@ def broken(
 folder, seed = Path(sys.argv[1]), int(sys.argv[3])
 times = [int(n) for n in sys.argv[2].split(",")]
 draw = random.Random(seed)
-result = {}
 for name, (words, kept) in json.loads(sys.argv[4]).items():
     signals = [s for s, n in zip((signal.SIGKILL, *ASKED), times, strict=True) for _ in range(n)]
     found, milliseconds = broken(folder / name, words, kept, signals, draw)
-    result[name] = {"stops": len(signals), "found": found, "milliseconds": milliseconds}
-sys.stdout.write(json.dumps(result))
+    counts = {"stops": len(signals), "found": found, "milliseconds": milliseconds}
+    sys.stdout.write(json.dumps({name: counts}) + "\n")
+    sys.stdout.flush()

@@ -59,6 +59,6 @@ def test_stopped_commands(
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
+    found = {k: v for line in run.stdout.splitlines() for k, v in json.loads(line).items()}
     sys.stdout.write(run.stdout)
     assert {name: job["stops"] for name, job in found.items()} == dict.fromkeys(jobs, sum(times))

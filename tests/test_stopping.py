@@ -17,7 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 from whitepool import evaluation, stopping
 from whitepool.commands import console
 from whitepool.module import SentenceEncoder
-from whitepool.stopping import Terminated, stoppable
+from whitepool.stopping import Terminated, stoppable, unmasked
 
 
 @pytest.fixture
@@ -99,10 +99,33 @@ def test_what_lightning_makes_of_a_signal_is_undone(
     assert stopping.exit_status(Terminated()) == 143
 
 
-def test_other_exits_of_a_pass_go_on() -> None:
-    class Trainer:
-        interrupted = False
+@pytest.mark.parametrize("error", [SystemExit(3), ValueError("odd")])
+def test_other_errors_go_on(error: BaseException) -> None:
+    with pytest.raises(type(error)) as raised, unmasked():
+        raise error
+    assert raised.value is error
 
-    with pytest.raises(SystemExit) as ended, stopping.passing(Trainer()):  # type: ignore[arg-type]
-        sys.exit(3)
-    assert ended.value.code == 3
+
+@pytest.mark.parametrize("error", [SystemExit(1), AttributeError("cleaning up")])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_stop_that_became_another_error_is_a_stop(error: BaseException, wrapped: bool) -> None:
+    """As in a library whose way out fails, once more within its own error."""
+    stop = Terminated()
+
+    def library() -> None:
+        try:
+            raise stop
+        except KeyboardInterrupt:
+            raise error  # noqa: B904
+
+    def user() -> None:
+        try:
+            library()
+        except Exception as inner:
+            if not wrapped:
+                raise
+            raise RuntimeError("wrapped") from inner
+
+    with pytest.raises(Terminated) as raised, unmasked():
+        user()
+    assert raised.value is stop

@@ -26,7 +26,7 @@ from whitepool.disks import fault_of, is_refusal, telling_of_disk
 from whitepool.disks import sentence as sentence_of_disk
 from whitepool.errors import UserError, in_one_line
 from whitepool.published import experiments
-from whitepool.stopping import exit_status, stoppable
+from whitepool.stopping import exit_status, stoppable, unmasked
 from whitepool.sweeps import marker
 from whitepool.sweeps.job import ERROR_FILE, INTERRUPTED, SkippedJob, run_marked
 from whitepool.whole_file import write_text
@@ -85,7 +85,7 @@ def _attempt(function: Callable[[DictConfig], float], config: DictConfig, folder
     """What the function returns, or NaN after it has failed."""
     elsewhere = f"hydra.{'sweep' if is_multirun() else 'run'}.dir=FOLDER"
     try:
-        with telling_of_disk(folder, elsewhere):
+        with unmasked(), telling_of_disk(folder, elsewhere):
             for name in LEFT:
                 (folder / name).unlink(missing_ok=True)
             return function(config)
@@ -138,7 +138,7 @@ def launch(main: Callable[[], Any], command: str) -> NoReturn:
     os.environ[FULL_ERROR] = "1"  # Hydra then raises instead of printing in its own way
     try:
         credentials.refuse(words)
-        with stoppable():
+        with stoppable(), unmasked():
             main()
     except KeyboardInterrupt as stop:
         sys.exit(exit_status(stop))

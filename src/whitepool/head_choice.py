@@ -39,7 +39,7 @@ from whitepool.protocol import EvalProtocol
 from whitepool.pseudo_gold import CRITERION, pseudo_gold
 from whitepool.recipe import Recipe, Scalar
 from whitepool.states import Layer
-from whitepool.stopping import passing
+from whitepool.stopping import unmasked
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ def best_head(
     trainer = make_trainer(config, logger, folder)
     for chunk in plan_chunks(table, protocol.fit_on, grid.memory, MEMORY):
         data = SentenceDataModule(chunk, batch_tokens=config.batch_tokens)
-        with passing(trainer):
+        with unmasked():
             trainer.test(encoder, datamodule=data, verbose=False)
         grid.finish()
     tables = grid.tables()

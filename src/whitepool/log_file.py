@@ -10,7 +10,7 @@ class LogFile(logging.FileHandler):
     """A log file that says once, on stderr, that it can no longer be written."""
 
     def __init__(self, filename: str) -> None:
-        super().__init__(filename, encoding="utf-8")
+        super().__init__(filename, encoding="utf-8", errors="backslashreplace")
         self._told = False
 
     def handleError(self, record: logging.LogRecord) -> None:

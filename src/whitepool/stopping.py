@@ -12,10 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    import pytorch_lightning as pl
+from typing import NoReturn
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,20 +44,24 @@ def exit_status(stop: KeyboardInterrupt) -> int:
 
 
 @contextmanager
-def passing(trainer: pl.Trainer) -> Iterator[None]:
-    """A pass of Lightning, which would make an exit of its own of a signal.
+def unmasked() -> Iterator[None]:
+    """Have what a library made of a stop be that stop again.
+
+    Lightning makes an exit of its own of it, and what others do on their way out can fail.
 
     Raises:
-        KeyboardInterrupt: the pass was stopped, as if Lightning were not there.
+        KeyboardInterrupt: what is raised in the block was raised while one was dealt with.
     """
     try:
         yield
-    except SystemExit as exit:
-        stop: BaseException | None = exit
-        while stop is not None and not isinstance(stop, KeyboardInterrupt):
-            stop = stop.__context__
-        if stop is not None:
-            raise stop from None
-        if trainer.interrupted:
-            raise KeyboardInterrupt from exit
-        raise
+    except (Exception, SystemExit) as error:
+        if (stop := _stop_behind(error)) is None:
+            raise
+        raise stop from None
+
+
+def _stop_behind(error: BaseException) -> KeyboardInterrupt | None:
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen

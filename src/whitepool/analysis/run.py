@@ -28,7 +28,7 @@ from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import needs_binding
 from whitepool.pooling.estimated import is_estimated
 from whitepool.size import parse_size
-from whitepool.stopping import passing
+from whitepool.stopping import unmasked
 from whitepool.word_moments import of_words
 
 log = logging.getLogger(__name__)
@@ -191,7 +191,7 @@ def _pass(
     for chunk in chunks:
         data = SentenceDataModule(chunk, batch_tokens=config.batch_tokens)
         began = time.perf_counter()
-        with passing(trainer):
+        with unmasked():
             trainer.test(encoder, datamodule=data, verbose=False)
         seconds += time.perf_counter() - began
         for analysis in analyses.values():

@@ -35,7 +35,7 @@ from whitepool.flow.training import (
 )
 from whitepool.maps.affine import Affine
 from whitepool.moments import Moments
-from whitepool.stopping import passing
+from whitepool.stopping import unmasked
 from whitepool.whitening import Whitening
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def _run(
     watched: DataLoader[Any],
     resume: Path | None,
 ) -> None:
-    with passing(trainer):
+    with unmasked():
         trainer.fit(module, training, watched, ckpt_path=resume, weights_only=True)
 
 

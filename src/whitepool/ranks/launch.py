@@ -19,7 +19,7 @@ import pytorch_lightning as pl
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from whitepool.errors import UserError
-from whitepool.stopping import passing
+from whitepool.stopping import unmasked
 
 PRELOAD = "whitepool.ranks.preload"
 PORT = "MASTER_PORT"
@@ -37,17 +37,21 @@ def processes(trainer: pl.Trainer) -> Iterator[None]:
 
     Raises:
         UserError: what a process raised, a process that was killed, or one that waited too long.
-        KeyboardInterrupt: see `whitepool.stopping.passing`.
+        KeyboardInterrupt: Ctrl-C or SIGTERM, of which Lightning would make an exit of its own.
         DeadProcess: a process failed otherwise; the message is the last line of its traceback.
     """
     multiprocessing.set_forkserver_preload([PRELOAD])
     port = os.environ.get(PORT)
     before = multiprocessing.active_children()
     try:
-        with passing(trainer):
+        with unmasked():
             yield
     except (ProcessExitedException, ProcessRaisedException) as error:
         raise _in_words(error, trainer) from error
+    except SystemExit as exit:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from exit
+        raise
     except (BrokenPipeError, EOFError) as error:
         raise DeadProcess("a process ended while it was started") from error
     finally:
