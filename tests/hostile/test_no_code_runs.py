@@ -199,6 +199,55 @@ def test_model_folders(
     assert not marker.exists()
 
 
+def tiny_gguf(path: Path, template: str) -> None:
+    """A LLaMA of one block and 12 tokens, whose file has a chat template."""
+    import gguf
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(32)
+    writer.add_embedding_length(32)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(32)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(12)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(["<s>", "</s>", *"abcdefg", "ab", "abc", "<unk>"])
+    writer.add_token_types([3, 3, *[1] * 9, 2])
+    writer.add_token_merges(["a b", "ab c"])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    writer.add_chat_template(template)
+    block = {f"blk.0.attn_{x}": (32, 32) for x in ("q", "k", "v", "output")}
+    block |= {f"blk.0.ffn_{x}": (32, 32) for x in ("gate", "up", "down")}
+    block |= {f"blk.0.{x}": (32,) for x in ("attn_norm", "ffn_norm")}
+    block |= {"token_embd": (12, 32), "output": (12, 32), "output_norm": (32,)}
+    for name, shape in block.items():
+        writer.add_tensor(f"{name}.weight", draw.normal(size=shape).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_chat_template_of_a_gguf_file(tmp_path: Path, marker: Path) -> None:
+    pytest.importorskip("gguf")
+    pytest.importorskip("accelerate")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    template = JINJA.format(marker=marker)
+    tiny_gguf(folder / "tiny.gguf", template)
+    encoder: Any = whitepool.load(folder, device="cpu")
+    assert encoder.pooled.plm.tokenizer.chat_template == template  # it is there, and stays a text
+    assert encoder.encode(["abc", "d e"]).shape == (2, 32)
+    assert not marker.exists()
+
+
 def test_recipe_folders(tmp_path: Path, marker: Path) -> None:
     folder = recipe().save(tmp_path / "recipe")
     text = (folder / "recipe.yaml").read_text(encoding="utf-8")
