@@ -21,11 +21,12 @@ TEXTS = (
     "protocol.name",
 )
 WHOLE = ("model.max_length", "protocol.max_length")
-MAPPINGS = ("model.ditto", "whitening.options", "analysis.grids")
+MAPPINGS = ("model.ditto", "analysis.grids")
+LISTS = ("pooling.options", "whitening.options")
 
 
 def check_kinds(config: DictConfig) -> None:
-    """See that settings which are read as texts, whole numbers or mappings are that, or null.
+    """See that settings which are read as texts, whole numbers, mappings or lists are that, or null.
 
     Raises:
         UserError: one is not, or a number is not finite; the message names it.
@@ -38,6 +39,7 @@ def check_kinds(config: DictConfig) -> None:
         (TEXTS, (str,), "a text, in quotes within quotes if it looks like a number"),
         (WHOLE, (int, str), "a whole number, or null"),  # or an interpolation
         (MAPPINGS, (dict, str), "a mapping of keys, or leave it out"),
+        (LISTS, (list, str), "a list of names, or leave it out"),
     ):
         for key in keys:
             value = content.get(key)
