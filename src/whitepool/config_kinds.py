@@ -26,7 +26,7 @@ LISTS = ("pooling.options", "whitening.options")
 
 
 def check_kinds(config: DictConfig) -> None:
-    """See that settings which are read as texts, whole numbers, mappings or lists are that, or null.
+    """See that settings read as texts, whole numbers, mappings or lists are that, or null.
 
     Raises:
         UserError: one is not, or a number is not finite; the message names it.
