@@ -10,7 +10,7 @@ is imported; a signal comes after the first file has been written.
 A run that is asked to stop (SIGTERM, SIGINT) has to end with the status that says so, without a
 traceback, and with nothing half-written beside what it leaves.
 
-Prints, a line of JSON for each job, how often it was stopped, and how often that found something of
+Prints a line of JSON for each job: how often it was stopped, and how often that found something of
 what it leaves.
 """
 

@@ -84,6 +84,7 @@ def trained(folder: Path, checkpoint: Path, *overrides: str) -> Any:
 @pytest.mark.parametrize(
     ("run", "overrides"),
     [
+        (evaluated, ["figures=false"]),
         (evaluated, ["figures=true"]),
         (evaluated, ["figures=false", "analysis=dims"]),
         (trained, ["figures=true"]),

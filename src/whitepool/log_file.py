@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 
 
 class LogFile(logging.FileHandler):
@@ -22,3 +23,8 @@ class LogFile(logging.FileHandler):
             self._told = True
             what = error.strerror or str(error)
             sys.stderr.write(f"The log {self.baseFilename} ends here ({what}).\n")
+
+    def close(self) -> None:
+        """Close the file; what its disk does not take is gone."""
+        with suppress(OSError):
+            super().close()
