@@ -68,7 +68,7 @@ def table_of(lengths: list[int]) -> SentenceTable:
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(LENGTHS.filter(len), st.integers(1, 50), st.integers(1, 5))
+@given(lengths=LENGTHS.filter(len), budget=st.integers(1, 50), ranks=st.integers(1, 5))
 def test_loaders_of_all_processes_hold_every_row_once(
     lengths: list[int], budget: int, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,9 +88,9 @@ def test_loaders_of_all_processes_hold_every_row_once(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    st.lists(st.lists(st.sampled_from(WORDS[:4]), min_size=1, max_size=4).map(" ".join)),
-    st.integers(1, 12),
-    st.integers(1, 4),
+    texts=st.lists(st.lists(st.sampled_from(WORDS[:4]), min_size=1, max_size=4).map(" ".join)),
+    window=st.integers(1, 12),
+    ranks=st.integers(1, 4),
 )
 def test_texts_of_a_corpus_weigh_the_same_on_any_number_of_processes(
     texts: list[str],
