@@ -21,7 +21,7 @@ TEXTS = (
     "protocol.name",
 )
 WHOLE = ("model.max_length", "protocol.max_length")
-MAPPINGS = ("model.ditto", "whitening.options", "analysis.grids")
+MAPPINGS = ("model.ditto", "analysis.grids")
 
 
 def check_kinds(config: DictConfig) -> None:
