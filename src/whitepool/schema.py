@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 LARGEST = 200_000  # characters of a file; ours have about a thousand
 DEEPEST = 20  # levels, of which ours have three; the parser takes quadratic time in them
-LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+LOADER = yaml.SafeLoader
 FORBIDDEN = {
     yaml.TagToken: "a YAML tag",
     yaml.AnchorToken: "a YAML anchor",

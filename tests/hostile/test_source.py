@@ -131,4 +131,4 @@ def test_the_reader_of_yaml_makes_plain_values_alone() -> None:
 
     from whitepool.schema import LOADER
 
-    assert issubclass(LOADER, yaml.SafeLoader) or LOADER is getattr(yaml, "CSafeLoader", None)
+    assert issubclass(LOADER, yaml.SafeLoader) or LOADER is yaml.SafeLoader
