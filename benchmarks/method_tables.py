@@ -107,7 +107,7 @@ def of_model(plm: FrozenPLM, task: Task, args: Arguments, samples: int) -> dict[
             cells = {step: shown(score(x)) if x else "" for step, x in values.items()}
             rows.append({"head": head, **cells})
     result = {"scores": rows, "claims": verdicts(cosines, score), "impact": []}
-    if args.impact_pairs and not models.is_decoder(plm):
+    if args.impact_pairs and models.reads_masks(plm):
         result["impact"] = _impact(plm, task, args, folder)
     return result
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
 from benchmarks import show
-from benchmarks.models import is_decoder
+from benchmarks.models import reads_masks
 from whitepool.batches import make_batch, plan_batches
 from whitepool.data.corpus import Corpus, Source, Text
 from whitepool.data.pairs import Task
@@ -109,7 +109,7 @@ class Head:
 
 def names_of(plm: FrozenPLM) -> list[str]:
     """The heads that suit a model, in the order of the table."""
-    return [*(DECODER if is_decoder(plm) else MASKED), "ditto", *COUNTED, *WORDS]
+    return [*(MASKED if reads_masks(plm) else DECODER), "ditto", *COUNTED, *WORDS]
 
 
 def heads_of(plm: FrozenPLM, task: Task, names: Sequence[str]) -> dict[str, Head]:

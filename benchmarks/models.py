@@ -48,6 +48,11 @@ def folder(name: str, work: Path, texts: Sequence[str]) -> Path:
     raise UserError(f"--model is {name!r}: choose one of {', '.join(NAMES)}, or a model's folder.")
 
 
+def reads_masks(plm: FrozenPLM) -> bool:
+    """Whether templates with a mask token suit a model; those for decoders suit all others."""
+    return plm.tokenizer.mask_token is not None and not is_decoder(plm)
+
+
 def is_decoder(plm: FrozenPLM) -> bool:
     """Whether a token's states depend on nothing behind it.
 
