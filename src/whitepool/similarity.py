@@ -90,13 +90,13 @@ def cosine_matrix(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     One vector, (dim,), counts as one row. Zero vectors and rounding are as in `cosine`.
 
     Raises:
-        UserError: the rows differ in dimension.
+        UserError: the rows differ in dimension, or one is not finite.
 
     Example:
         >>> cosine_matrix([[1.0, 0.0], [3.0, 4.0]], [0.0, 2.0]).tolist()
         [[0.0], [0.8]]
     """
-    first, second = unit(a), unit(b)
+    first, second = _finite_unit(a), _finite_unit(b)
     _check_dims(first, second)
     result: NDArray[np.float64] = first @ second.T
     return np.round(result, DECIMALS) + 0.0
@@ -106,9 +106,9 @@ def cosine_rows(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     """Cosine of each row of a, (n, dim), with the same row of b, (n, dim): (n,), float64.
 
     Raises:
-        UserError: the rows differ in number or dimension.
+        UserError: the rows differ in number or dimension, or one is not finite.
     """
-    first, second = unit(a), unit(b)
+    first, second = _finite_unit(a), _finite_unit(b)
     _check_dims(first, second)
     if len(first) != len(second):
         raise UserError(f"{len(first)} vectors cannot be paired with {len(second)}.")
@@ -117,23 +117,25 @@ def cosine_rows(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
 
 
 def unit(vectors: ArrayLike) -> NDArray[np.float64]:
-    """Rows of length 1, (n, dim), float64; zero rows stay zero. One vector, (dim,), is one row.
-
-    Raises:
-        UserError: a row is not finite.
-    """
+    """Rows of length 1, (n, dim), float64; zero rows stay zero. One vector, (dim,), is one row."""
     x = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
     size = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
-    bad = np.flatnonzero(~np.isfinite(size))
+    x = x / np.where(size > 0, size, 1.0)  # squares of very large or small numbers have no place
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    result: NDArray[np.float64] = x / np.where(norm > 0, norm, 1.0)
+    return result
+
+
+def _finite_unit(vectors: ArrayLike) -> NDArray[np.float64]:
+    """`unit`, of vectors that may come from anywhere."""
+    x = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
+    bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if len(bad):
         raise UserError(
             f"row {bad[0]} of the vectors is not finite ({len(bad)} of {len(x)} rows are not): "
             "leave it out, or look at how it was made."
         )
-    x = x / np.where(size > 0, size, 1.0)  # squares of very large or small numbers have no place
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    result: NDArray[np.float64] = x / np.where(norm > 0, norm, 1.0)
-    return result
+    return unit(x)
 
 
 def _check_dims(a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
