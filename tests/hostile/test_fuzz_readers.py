@@ -64,4 +64,4 @@ def test_any_bytes(reader: Reader, cases: int) -> None:
 
         check()
     assert found.total() >= cases
-    assert found["rows"] > cases / 20, found
+    assert found["rows"] > cases / 100, found  # sound ones are read

@@ -130,5 +130,7 @@ def test_the_reader_of_yaml_makes_plain_values_alone() -> None:
     import yaml
 
     from whitepool.schema import LOADER
+    from whitepool.sweeps import folders
 
-    assert issubclass(LOADER, yaml.SafeLoader) or LOADER is yaml.SafeLoader
+    for loader in (LOADER, folders.LOADER):
+        assert issubclass(loader, yaml.constructor.SafeConstructor)

@@ -122,7 +122,7 @@ def begun_with(words: Sequence[str], command: str, *, pattern: str, folder: Path
 def _words(record: Path, command: str) -> list[str] | None:
     """The words of a multirun of ``command``, sorted; None for one of another command."""
     try:
-        content: Any = yaml.load(record.read_text(encoding="utf-8"), LOADER)
+        content: Any = yaml.load(record.read_text(encoding="utf-8"), Loader=LOADER)
         hydra = content["hydra"]
         if hydra["job"]["name"] != command:
             return None
