@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def logging_stays_as_it_was() -> Iterator[None]:
     logger.setLevel(level)
     root.setLevel(root_level)
     root.handlers[:] = handlers
+
+
+@pytest.fixture(autouse=True)
+def hydra_has_no_job() -> Iterator[None]:
+    """A command leaves its job behind, and what is run next would count as one of a multirun."""
+    yield
+    if (core := sys.modules.get("hydra.core.hydra_config")) is not None:
+        core.HydraConfig.instance().cfg = None
 
 
 @pytest.fixture(scope="session")
