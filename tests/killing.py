@@ -117,6 +117,20 @@ def timeless(path: Path, place: Path) -> bytes:
     return json.dumps(content).encode()
 
 
+def ended(child: int, after: float | None, sent: signal.Signals) -> tuple[int, float]:
+    """The status of a run that is sent a signal after so many seconds, and how long it took."""
+    started = time.monotonic()
+    while True:
+        process, status = os.waitpid(child, os.WNOHANG)
+        passed = time.monotonic() - started
+        if process:
+            return os.waitstatus_to_exitcode(status), passed
+        if after is not None and passed >= after:
+            os.kill(child, sent)
+            after = None
+        time.sleep(0.001)
+
+
 def broken(
     folder: Path, words: Sequence[str], kept: Sequence[str], signals: Sequence[signal.Signals],
     draw: random.Random,
@@ -138,10 +152,8 @@ def broken(
     found, waiting = 0, list(signals)  # from its end: nothing is killed before others are asked
     while True:
         child = begin(place, words)
-        if waiting:
-            time.sleep(draw.uniform(first, seconds))
-            os.kill(child, waiting[-1])
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        after = draw.uniform(first, seconds) if waiting else None
+        status, took = ended(child, after, waiting[-1] if waiting else signal.SIGKILL)
         log = place.with_suffix(".log").read_text()
         if status == 0:
             found_now = contents(place, kept)
@@ -149,6 +161,7 @@ def broken(
             shutil.rmtree(place)
             if not waiting:
                 return found, round(1000 * seconds)
+            first, seconds = first * took / seconds, took  # the machine is quicker now
             continue
         sent = waiting.pop()
         left = contents(place, kept)

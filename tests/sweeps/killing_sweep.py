@@ -76,11 +76,23 @@ def finished(place: Path) -> int:
     return sum(state is not None and state.finished for state in states)
 
 
-def ended(place: Path, child: int) -> int:
-    """The status of a run, which has to be 0 unless it was killed."""
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, -signal.SIGKILL), place.with_suffix(".log").read_text()
-    return status
+def ended(place: Path, child: int, after: float | None = None) -> tuple[int, float]:
+    """The status of a run that is killed after so many seconds, and how long it took.
+
+    It has to be 0 unless it was killed.
+    """
+    began = time.monotonic()
+    while True:
+        process, status = os.waitpid(child, os.WNOHANG)
+        passed = time.monotonic() - began
+        if process:
+            code = os.waitstatus_to_exitcode(status)
+            assert code in (0, -signal.SIGKILL), place.with_suffix(".log").read_text()
+            return code, passed
+        if after is not None and passed >= after:
+            os.kill(child, signal.SIGKILL)
+            after = None
+        time.sleep(0.001)
 
 
 folder, kills, draw = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
@@ -100,14 +112,14 @@ assert jobs > 1, whole.with_suffix(".log").read_text()
 
 killed = found = 0
 while killed < kills:
-    child = begin(place, words)
-    time.sleep(draw.uniform(first, seconds if kills > 1 else (first + seconds) / 2))
-    os.kill(child, signal.SIGKILL)
-    status = ended(place, child)
+    last = seconds if kills > 1 else (first + seconds) / 2
+    status, took = ended(place, begin(place, words), draw.uniform(first, last))
     killed += status != 0
     found += status != 0 and 0 < finished(place) < jobs
+    if status == 0 and killed < kills:
+        first, seconds = first * took / seconds, took  # the machine is quicker now
     if killed == kills:
-        status = ended(place, begin(place, words))
+        status, _ = ended(place, begin(place, words))
         assert status == 0
     if status == 0:
         left = contents(place)
