@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitepool.encoding import pack, unpack
-from whitepool.fitting import FitSets
+from whitepool.fitting import FitSets, fit_each
+from whitepool.whitening import Whitening
 
 ROWS, DIM = 40, 5
 COUNTS = {
@@ -56,3 +58,23 @@ def test_packed_moments_come_back() -> None:
     again = pack(unpack(packed, torch.device("cpu")))
     assert packed.keys() == again.keys()
     assert all(packed[name].tobytes() == again[name].tobytes() for name in packed)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_repeated_sentences_do_not_pass_for_many(
+    caplog: pytest.LogCaptureFixture, repeats: int
+) -> None:
+    """Five vectors in ten dimensions, each once or several times: whitened, all are alike."""
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 10)))
+    counts = {"mine": np.array([repeats, 1, 1, 1, 1])}
+    sets = FitSets(counts)
+    sets.update(torch.arange(5), x)
+    fit_each(Whitening(), sets.finish(), counts)
+    assert caplog.text.count("too few for 4 directions") == 1
+    assert "mine: 5 vectors are too few" in caplog.text
+    caplog.clear()
+    many = {"mine": np.full(5, 1)}
+    sets = FitSets(many)
+    sets.update(torch.arange(5), x[:, :2])
+    fit_each(Whitening(), sets.finish(), many)
+    assert "too few" not in caplog.text

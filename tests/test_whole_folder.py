@@ -76,3 +76,16 @@ def test_a_writer_at_work_is_left_alone(tmp_path: Path) -> None:
         assert (folder / "text").read_text() == "quick"
     assert (folder / "text").read_text() == "slow"
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_others_may_read_what_is_left(tmp_path: Path) -> None:
+    """As far as the process's umask lets them, whatever the writer of a file gave."""
+    from whitepool.whole_file import umask, whole_file
+
+    with whole_folder(tmp_path / "folder", "the folder") as fresh:
+        (fresh / "weights").write_bytes(b"x")
+        (fresh / "weights").chmod(0o600)
+    with whole_file(tmp_path / "alone") as file:
+        file.write(b"x")
+    for path in (tmp_path / "folder" / "weights", tmp_path / "alone"):
+        assert path.stat().st_mode & 0o777 == 0o666 & ~umask()

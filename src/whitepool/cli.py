@@ -216,7 +216,8 @@ def _of_a_library(error: BaseException) -> str:
         return f"{fault.filename}: {fault.strerror}: change its permissions, or give another path."
     if fault is not None and is_refusal(fault):
         where = str(fault.filename or "the run's folder")
-        return sentence_of_disk(fault, where, "hydra.run.dir=FOLDER")
+        kind = "sweep" if MULTIRUN.intersection(sys.argv[1:]) else "run"
+        return sentence_of_disk(fault, where, f"hydra.{kind}.dir=FOLDER")
     if is_out_of_memory(error):
         return (
             f"memory ran out ({type(error).__name__}: {error}): free some, or do less at once with "

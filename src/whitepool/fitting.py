@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from whitepool.errors import UserError
+from whitepool.maps.axes import AlongAxes, warn_of_few
 from whitepool.moments import Moments
 from whitepool.whitening import Affine, PostProcess
 
@@ -62,9 +63,17 @@ class FitSets:
 
 
 def fit_each(
-    post: PostProcess, moments: Mapping[str, Moments], names: Iterable[str]
+    post: PostProcess,
+    moments: Mapping[str, Moments],
+    names: Iterable[str] | Mapping[str, NDArray[np.int64]],
 ) -> dict[str, Affine]:
     """A map for each fit set in ``names``.
+
+    Args:
+        post: the step.
+        moments: of the fit sets, by name.
+        names: of the fit sets; with how often each row of the table occurs in it, sentences that
+            are repeated do not pass for many.
 
     Raises:
         UserError: a fit set cannot be fitted on; the message names it.
@@ -77,4 +86,9 @@ def fit_each(
             maps[name] = post.fit(moments[name], name)
         except UserError as error:
             raise UserError(f"fit set {name}: {error}") from error
+        if isinstance(names, Mapping) and isinstance(post, AlongAxes):
+            distinct = int(np.count_nonzero(names[name]))
+            rank = maps[name].rank
+            if moments[name].count - 1 > rank >= distinct - 1:  # else `fit` has said so
+                warn_of_few(distinct, min(post.k or rank, rank), name)
     return maps

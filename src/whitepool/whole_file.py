@@ -18,6 +18,7 @@ def beside(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.partial")
     try:
         yield partial
+        partial.chmod(0o666 & ~umask())  # safetensors leaves what its owner alone can read
         sync(partial)
         partial.replace(path)
         sync(path.parent)
@@ -48,3 +49,10 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def umask() -> int:
+    """The permissions that new files of this process do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from whitepool.disks import fault_of, sentence
 from whitepool.errors import UserError
-from whitepool.whole_file import sync
+from whitepool.whole_file import sync, umask
 
 NEW, OLD = ".new-", ".old-"
 TAIL = "?" * 8  # what `tempfile` adds
@@ -42,7 +42,7 @@ def whole_folder(folder: Path, what: str) -> Iterator[Path]:
         try:
             with _marked(fresh):
                 yield fresh
-                fresh.chmod(0o777 & ~_umask())
+                _open_to_others(fresh)
                 for path in (*fresh.rglob("*"), fresh):
                     sync(path)
                 _put(fresh, folder)
@@ -54,6 +54,15 @@ def whole_folder(folder: Path, what: str) -> Iterator[Path]:
         if (fault := fault_of(error)) is None:
             raise
         raise UserError(sentence(fault, f"{what} in {folder}", "another folder")) from error
+
+
+def _open_to_others(folder: Path) -> None:
+    """Give a folder and its files the permissions of new ones: some writers give fewer."""
+    hidden = umask()
+    folder.chmod(0o777 & ~hidden)
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~hidden)
 
 
 def _put(fresh: Path, folder: Path) -> None:
@@ -123,9 +132,3 @@ def _lock(handle: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

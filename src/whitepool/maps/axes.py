@@ -61,7 +61,9 @@ def principal_axes(moments: Moments, k: int | None = None, *, flat: bool = False
     n, dim = moments.count, moments.dim
     rank = effective_rank(values)
     if rank == 0:
-        raise UserError(f"all {n:g} vectors are equal, so there is nothing to whiten.")
+        raise UserError(
+            f"all {n:g} vectors are equal, so there is nothing to whiten: give whitening=off."
+        )
     if k is not None and k > dim:
         raise UserError(
             f"whitening.k={k} is over the {dim} dimensions of the vectors: give k up to "
@@ -124,15 +126,7 @@ class AlongAxes(ABC):
                 else f"the first {k} are kept.",
             )
         if affine.rank >= moments.count - 1:
-            log.warning(
-                "%s%.0f vectors are too few for %d directions: fully whitened, all of them would "
-                "be equally far apart. Fit on more sentences, give a whitening.k far below %.0f, "
-                "or choose whitening=shrinkage.",
-                f"{name}: " if name else "",
-                moments.count,
-                k,
-                moments.count,
-            )
+            warn_of_few(moments.count, k, name)
         return affine
 
     def solve(self, moments: Moments) -> Affine:
@@ -143,6 +137,19 @@ class AlongAxes(ABC):
         """
         axes = principal_axes(moments, self.k)
         return axes.affine(self.basis(axes))
+
+
+def warn_of_few(count: float, k: int, name: str) -> None:
+    """Say that fully whitened, so few vectors would be as far apart as any others are."""
+    log.warning(
+        "%s%.0f vectors are too few for %d directions: fully whitened, all of them would be "
+        "equally far apart. Fit on more sentences, give a whitening.k far below %.0f, or choose "
+        "whitening=shrinkage.",
+        f"{name}: " if name else "",
+        count,
+        k,
+        count,
+    )
 
 
 def check_k(k: object) -> None:

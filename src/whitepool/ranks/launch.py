@@ -73,7 +73,7 @@ def _in_words(
         name = signal.Signals(-codes[killed[0]]).name
         return UserError(
             f"process {killed[0] + 1} of {len(codes)} was ended by {name}, which the system does "
-            "where memory is short: nothing was written, give fewer trainer.devices or a smaller "
+            "where memory is short: there are no results, give fewer trainer.devices or a smaller "
             "batch_tokens."
         )
     last = str(error).strip().splitlines()[-1]
