@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from whitepool.data.datamodule import SentenceDataModule
-from whitepool.fitting import FitSets, fit_each
+from whitepool.fitting import CHUNK, FitSets, fit_each, moments_of_kept
 from whitepool.moments import Moments
 from whitepool.protocol import FitOn
 from whitepool.states import Batch
@@ -32,7 +32,7 @@ class WhiteningCallback(pl.Callback):
         maps: map of each fit set, after the pass.
     """
 
-    def __init__(self, post: PostProcess, fit_on: FitOn, chunk: int = 2048) -> None:
+    def __init__(self, post: PostProcess, fit_on: FitOn, chunk: int = CHUNK) -> None:
         self.post = post
         self.fit_on = fit_on
         self.chunk = chunk
@@ -72,8 +72,5 @@ class WhiteningCallback(pl.Callback):
     ) -> None:
         """Do the same, to the last bit, with vectors (row, dim) that were made elsewhere."""
         self._counts = data.table.fit_sets(self.fit_on)
-        fit_sets = FitSets(self._counts, self.chunk)
-        for rows in data.batches:
-            fit_sets.update(torch.tensor(rows), torch.from_numpy(vectors[rows]).to(device))
-        self.moments = fit_sets.finish()
+        self.moments = moments_of_kept(self._counts, data.batches, vectors, device, self.chunk)
         self.maps = fit_each(self.post, self.moments, self._counts)

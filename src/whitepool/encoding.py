@@ -29,7 +29,7 @@ from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.fetching import cache_root
-from whitepool.fitting import FitSets, fit_each
+from whitepool.fitting import fit_each, moments_of_kept
 from whitepool.flow.fit import fit_flow
 from whitepool.flow.step import Flow, of_vectors
 from whitepool.inputs import Inputs
@@ -127,9 +127,7 @@ def encode(
         return Encoded(vectors, maps, seconds, device_of(trainer), reused=True, key=key)
 
     started = time.perf_counter()
-    vectors = encode_rows(trainer, SentenceEncoder(plm, inputs.pooling), data, folder)
-    if whitening and is_several(config):
-        whitening.fit_kept(data, vectors, device)
+    vectors = run_pass(trainer, SentenceEncoder(plm, inputs.pooling), data, folder, whitening)
     seconds = time.perf_counter() - started
     if store and made_from:
         store.save(made_from, {"vectors": vectors})
@@ -158,8 +156,22 @@ def encode_table(
     """
     data = SentenceDataModule(table, batch_tokens=config.batch_tokens)
     trainer = table_trainer(config, False, folder, whitening)
+    return run_pass(trainer, encoder, data, folder, whitening)
+
+
+def run_pass(
+    trainer: pl.Trainer,
+    encoder: SentenceEncoder,
+    data: SentenceDataModule,
+    folder: Path,
+    whitening: WhiteningCallback | None,
+) -> NDArray[np.float32]:
+    """Vectors of a table, (row, dim), from one pass of a trainer of `table_trainer`.
+
+    ``whitening`` is fitted behind the pass where it did not take part in it.
+    """
     vectors = encode_rows(trainer, encoder, data, folder)
-    if whitening and is_several(config):
+    if whitening and whitening not in trainer.callbacks:
         whitening.fit_kept(data, vectors, trainer.strategy.root_device)
     return vectors
 
@@ -178,10 +190,7 @@ def _fit(
     if kept := store.load(made_from):
         moments = unpack(kept, device)
     else:
-        fit_sets = FitSets(counts)
-        for rows in data.batches:
-            fit_sets.update(torch.tensor(rows), torch.from_numpy(vectors[rows]).to(device))
-        moments = fit_sets.finish()
+        moments = moments_of_kept(counts, data.batches, vectors, device)
         store.save(made_from, pack(moments))
     return {**fit_each(inputs.post, moments, counts)}
 

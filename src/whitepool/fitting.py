@@ -6,7 +6,7 @@ moments to the last bit, in whatever order the rows of one batch stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from whitepool.maps.axes import AlongAxes, warn_of_few
 from whitepool.moments import Moments
 from whitepool.whitening import Affine, PostProcess
 
+CHUNK = 2048  # vectors
+
 
 class FitSets:
     """Accumulates the moments of each fit set.
@@ -27,7 +29,7 @@ class FitSets:
         chunk: vectors gathered before the moments are updated, which costs O(dim^2) a time.
     """
 
-    def __init__(self, counts: Mapping[str, NDArray[np.int64]], chunk: int = 2048) -> None:
+    def __init__(self, counts: Mapping[str, NDArray[np.int64]], chunk: int = CHUNK) -> None:
         self._weights = {name: torch.from_numpy(count) for name, count in counts.items()}
         self._moments: dict[str, Moments] = {}
         self._waiting: list[tuple[Tensor, Tensor]] = []
@@ -60,6 +62,28 @@ class FitSets:
             if used.any():
                 moments = self._moments.setdefault(name, Moments(vectors.shape[1], vectors.device))
                 moments.update(vectors[used.to(vectors.device)], weight[used])
+
+
+def moments_of_kept(
+    counts: Mapping[str, NDArray[np.int64]],
+    batches: Iterable[Sequence[int]],
+    vectors: NDArray[np.float32],
+    device: torch.device,
+    chunk: int = CHUNK,
+) -> dict[str, Moments]:
+    """Moments of each fit set, to the last bit those of a pass that gave these vectors.
+
+    Args:
+        counts: fit set -> how often each row occurs in it, (row,).
+        batches: rows of each batch of the pass, in its order.
+        vectors: (row, dim).
+        device: where the pass ran.
+        chunk: see `FitSets`.
+    """
+    fit_sets = FitSets(counts, chunk)
+    for rows in batches:
+        fit_sets.update(torch.tensor(rows), torch.from_numpy(vectors[rows]).to(device))
+    return fit_sets.finish()
 
 
 def fit_each(
