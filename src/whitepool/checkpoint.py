@@ -67,9 +67,10 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         _check_hub_id(str(source))
         options |= {"revision": revision, "local_files_only": not hub_answers()}
     try:
+        sha256 = None if folder is None else _weights_sha256(folder)
         if folder is not None and (gguf := _gguf_of(folder)) is not None:
             is_gguf = True
-            folder = converted(gguf, partial(_read_gguf, gguf, options)) or folder
+            folder = converted(gguf, str(sha256), partial(_read_gguf, gguf, options)) or folder
             if folder is origin:
                 options["gguf_file"] = gguf.name
         name = str(folder or source)
@@ -102,7 +103,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         provenance={
             "id": str(source) if origin is None else origin.name,
             "revision": None if origin else getattr(model.config, "_commit_hash", None) or revision,
-            "sha256": None if origin is None else _weights_sha256(origin),
+            "sha256": sha256,
             "format": "gguf" if is_gguf else weights_format,
             "dtype": dtype,
         },

