@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from whitepool import attention
+from whitepool.checksum import sha256_of
 from whitepool.converted import converted
 from whitepool.errors import UserError
 from whitepool.online import hub_answers
@@ -146,8 +147,7 @@ def _load_words(path: Path, dtype: str) -> Checkpoint:
     if dtype != "float32":
         raise UserError(f"word vectors stay in float32: trainer.precision=32-true, not {dtype}.")
     model, tokenizer, form = load_words(path)
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = sha256_of(path)
     found = {"id": path.name, "revision": None, "sha256": sha256, "format": form, "dtype": dtype}
     return Checkpoint(model.eval(), tokenizer, (), None, found)
 

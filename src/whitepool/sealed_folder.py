@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from whitepool.wheels import sha256_of
+from whitepool.checksum import sha256_of
 
 MANIFEST = ".manifest.json"
 

@@ -4,7 +4,6 @@ The cache and its folders are `whitepool.fetching`'s business.
 """
 
 import errno
-import hashlib
 import importlib.util
 import logging
 import os
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from whitepool.checksum import sha256_of
 from whitepool.credentials import hidden
 from whitepool.errors import UserError
 
@@ -169,9 +169,3 @@ def _take(path: Path, pattern: str, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(member) as source, target.open("wb") as sink:
                 shutil.copyfileobj(source, sink)
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file, as 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+
+from whitepool.checksum import sha256_of
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,7 @@ class FileRecord:
     @classmethod
     def of(cls, path: Path) -> FileRecord:
         """The record of a file as it is; reads all of it."""
-        with path.open("rb") as file:
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-        return cls(path.name, path.stat().st_size, checksum)
+        return cls(path.name, path.stat().st_size, sha256_of(path))
 
     def holds(self, folder: Path) -> bool:
         """Whether the file is there with this content; reads all of it."""

@@ -10,23 +10,21 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from whitepool.bulk.files import FileRecord
 from whitepool.bulk.manifest import NAME, Manifest, ShardRecord, Total, differences
 from whitepool.bulk.shards import PATTERN
 from whitepool.disks import FULL
 from whitepool.errors import UserError
+from whitepool.sole_use import LOCK, sole_use
 
 log = logging.getLogger(__name__)
 
 BAD_ROWS = "bad_rows.csv"
-LOCK = ".lock"
 OURS = re.compile(rf"{PATTERN}|{re.escape(BAD_ROWS)}|\..+\.partial")
 
 
@@ -137,24 +135,16 @@ def open_folder(
             else, or it cannot be written.
     """
     made_from = json.loads(json.dumps(made_from))  # tuples become lists, as in the file
-    with telling_of_disks(path):
-        if path.exists() and not path.is_dir():
-            raise UserError(f"output={path} is a file: give a folder.")
-        path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / LOCK, timeout=0)
-        try:
-            lock.acquire()
-        except Timeout as fault:
-            raise UserError(
-                f"another run writes to output={path}: wait for its end, or give another folder."
-            ) from fault
-    try:
+    with ExitStack() as stack:
         with telling_of_disks(path):
+            if path.exists() and not path.is_dir():
+                raise UserError(f"output={path} is a file: give a folder.")
+            path.mkdir(parents=True, exist_ok=True)
+            otherwise = "wait for its end, or give another folder."
+            stack.enter_context(sole_use(path, f"another run writes to output={path}: {otherwise}"))
             manifest = _begin(path, made_from, on_bad, overwrite=overwrite)
             folder = OutputFolder(path, manifest)
         yield folder
-    finally:
-        lock.release()
 
 
 def _begin(path: Path, made_from: Mapping[str, Any], on_bad: str, *, overwrite: bool) -> Manifest:

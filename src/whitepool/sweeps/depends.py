@@ -20,6 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
+from whitepool.checksum import sha256_of
 from whitepool.reuse import digest
 from whitepool.sweeps.marker import Sources
 
@@ -198,5 +199,4 @@ def _sha256(path: Path) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _read_sha256(path: Path, *state: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)

@@ -7,18 +7,15 @@ an earlier one where the settings and the checksums of all that it reads are: se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from whitepool.errors import UserError
+from whitepool.sole_use import sole_use
 from whitepool.whole_file import write_text
 
 FILE = "job.json"
-LOCK = ".lock"
 SCHEMA = 1
 
 Sources = Mapping[str, str | None]
@@ -57,21 +54,10 @@ def read(folder: Path) -> Marker | None:
         return None
 
 
-@contextmanager
-def at_work(folder: Path, what: str) -> Iterator[None]:
-    """Hold a folder, so that no other process works in it; the system lets go with the process.
+def at_work(folder: Path, what: str) -> AbstractContextManager[None]:
+    """Hold a job's or multirun's folder, so that no other process works in it.
 
     Raises:
         UserError: another process holds it; ``what`` is the subject of the sentence.
     """
-    lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise UserError(
-            f"{what} is still at work in {folder}: wait for its end, or stop it."
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
+    return sole_use(folder, f"{what} is still at work in {folder}: wait for its end, or stop it.")
