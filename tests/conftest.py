@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ["HYDRA_FULL_ERROR"] = "0"  # .ci/run asks for tracebacks; tests are about what users see
 if "PYTEST_XDIST_WORKER" in os.environ:  # one of several, each of which would take all cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -41,6 +42,8 @@ def logging_stays_as_it_was() -> Iterator[None]:
     yield
     logger.setLevel(level)
     root.setLevel(root_level)
+    for handler in set(root.handlers).difference(handlers):
+        handler.close()
     root.handlers[:] = handlers
 
 

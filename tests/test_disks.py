@@ -44,7 +44,6 @@ def command(
 ) -> Command:
     """Run `whitepool …` in this process; its exit status and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
 
     def run(*arguments: str) -> tuple[int, str]:
@@ -119,7 +118,7 @@ def refused(error: str, place: Path) -> str:
         *(
             pytest.param(name, step, marks=pytest.mark.nightly)
             for name, step in (
-                ("evaluate", 1), ("train", 1), ("encode", 2), ("export", 12), ("figures", 40),
+                ("evaluate", 1), ("train", 1), ("encode", 2), ("export", 12), ("figures", 9),
             )
         ),
     ],

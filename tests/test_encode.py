@@ -45,7 +45,6 @@ def command(
             overrides = ("model=bert", f"model.path={checkpoint('bert')}", *overrides)
         if "trainer=auto" not in overrides:
             overrides = ("trainer=cpu", *overrides)
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
         monkeypatch.setattr(sys, "argv", [str(SCRIPT), *overrides])
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -60,7 +60,6 @@ def evaluate(
             common += ["data=pairs", f"data.path={pairs}"]
         GlobalHydra.instance().clear()
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
         monkeypatch.setattr(sys, "argv", [str(SCRIPT), *overrides, *common])
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(SCRIPT), run_name="__main__")

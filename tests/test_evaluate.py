@@ -270,7 +270,6 @@ def test_errors_are_one_sentence(
         overrides = [*overrides, f"model.path={checkpoint('bert')}"]
     GlobalHydra.instance().clear()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), *overrides])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -32,7 +32,6 @@ def evaluate(
     """Runs evaluate.py on the pairs; gives its folder, what it printed and its error."""
     runs = 0
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     threads = torch.get_num_threads()
 
     def run(*overrides: str) -> tuple[Path, str, str]:

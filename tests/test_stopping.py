@@ -48,7 +48,6 @@ def test_a_multirun_that_is_stopped_sums_up_what_is_done(
 ) -> None:
     """The signal comes in the second of three jobs, in Lightning's pass."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     step, passes = SentenceEncoder.test_step, iter(range(100))
 
     def stopped(self: SentenceEncoder, *arguments: Any) -> Any:

@@ -79,7 +79,6 @@ def multirun(
     folder = tmp_path_factory.mktemp("wandb")
     GlobalHydra.instance().clear()
     offline.chdir(folder)
-    offline.setenv("HYDRA_FULL_ERROR", "0")
     with pytest.raises(SystemExit) as ended:
         hydra_job.run("evaluate", [
             "-m", "pooling=avg,pooler", "analysis=none,dims", "logger=wandb", "logger.tags=[tiny]",

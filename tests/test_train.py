@@ -45,7 +45,6 @@ def command(
         if model:
             given += ["model=bert", f"model.path={checkpoint('bert')}"]
         GlobalHydra.instance().clear()
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")  # a run sets it
         monkeypatch.setattr(sys, "argv", [script, *given])
         handler = signal.getsignal(signal.SIGINT)
         with pytest.raises(SystemExit) as ended:

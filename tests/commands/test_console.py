@@ -30,7 +30,6 @@ def command(
 ) -> Command:
     """Run `whitepool …` in this process and in ``tmp_path``; its exit status, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
 
     def run(*arguments: str) -> tuple[int, str, str]:
         GlobalHydra.instance().clear()

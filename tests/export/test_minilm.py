@@ -61,7 +61,6 @@ def evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
         GlobalHydra.instance().clear()
         given = [f"hydra.run.dir={folder}", "trainer.enable_progress_bar=false", *overrides]
         monkeypatch.setattr(sys, "argv", [str(SCRIPT), *given])
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
         handler, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -69,7 +69,6 @@ def command(
         given += ["model=bert", f"model.path={checkpoint('bert')}", *overrides]
         patched.chdir(place)
         patched.setenv("WHITEPOOL_CACHE", str(place / f"cache-{name}"))
-        patched.setenv("HYDRA_FULL_ERROR", "0")
         patched.setattr(sys, "argv", [script, *given])
         GlobalHydra.instance().clear()
         handler = signal.getsignal(signal.SIGINT)

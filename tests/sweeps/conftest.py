@@ -24,7 +24,6 @@ def command(
 ) -> Command:
     """Run `whitepool …` here, on a tiny model unless one is given; its status, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
     bert = ["model=local", f"model.path={checkpoint('bert')}", "trainer=cpu"]
 
