@@ -21,6 +21,7 @@ from whitepool.errors import UserError
 from whitepool.wandb_log import WandbRun
 
 SWEEP = "WANDB_SWEEP_ID"  # set by W&B's agent
+FINISHED_IN = 120.0  # seconds; W&B's own answer to a connection lost in mid-run is to wait for ever
 
 
 @contextmanager
@@ -89,8 +90,11 @@ def _multirun() -> Path | None:
 
 
 def _where(config: DictConfig, multirun: Path | None, folder: Path) -> dict[str, Any]:
-    """Project, group and folder of a W&B run."""
+    """Project, group and folder of a W&B run, and how long its end may take."""
     group = config.logger.group
+    limit: dict[str, Any] = {"finish_timeout_raises": True}
+    if "WANDB_FINISH_TIMEOUT" not in os.environ:
+        limit["finish_timeout"] = FINISHED_IN
     if group is None and multirun is not None:
         group = wandb_names.group(multirun)
     return {
@@ -100,6 +104,7 @@ def _where(config: DictConfig, multirun: Path | None, folder: Path) -> dict[str,
         "dir": folder,
         "mode": wandb_mode(),
         "reinit": "finish_previous",
+        "settings": limit,
     }
 
 
