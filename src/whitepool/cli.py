@@ -196,6 +196,14 @@ def _of_hydra(error: BaseException) -> str:
         end = next((i for i, x in enumerate(lines) if x.startswith("Config search")), None)
         choices = ", ".join(lines[2:end])
         return f"there is no {missing[1]}={missing[2]}: choose one of {choices}."
+    if group := re.match(r"Could not override '(\S+)'\. No match in the defaults list", said):
+        return f"this command has no {group[1]}=: --help lists the groups and settings that it has."
+    if "override_grammar" in said:  # of Hydra's parser, which then names a page on its grammar
+        fault = said.partition(" See https://")[0]
+        return (
+            f"a word cannot be read ({fault}): close each bracket and quote, and put a value with "
+            "spaces, commas or equals signs in quotes of its own, as 'data.path=\"a, b.tsv\"'."
+        )
     return said
 
 

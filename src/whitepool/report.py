@@ -292,8 +292,8 @@ def show(run: Run, folder: Path) -> None:
         console.print()
     for name in run.scores.undefined:
         console.print(
-            f"{name}: undefined, since all its cosines or all its gold scores are equal; left out "
-            "of averages."
+            f"{name}: undefined, since it has one pair, or its cosines or gold scores are all "
+            "equal; left out of averages."
         )
     for read in run.table.tasks:
         if read.missing:

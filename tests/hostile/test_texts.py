@@ -102,7 +102,7 @@ BAD = {
         "line 1: no column sentence1 (columns found: \\x1b[2J\\u202e, b",
     ),
     "wide": ("\t".join(map(str, range(100_000))), "line 1: no column sentence1"),
-    "empty": ("", "no column sentence1"),
+    "empty": ("", "the file is empty"),
     "header": (HEADER, "holds no sentence pairs"),
     "blank": (HEADER + "\n" * 50, "holds no sentence pairs"),
     "utf-16": (

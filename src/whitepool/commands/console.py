@@ -64,6 +64,7 @@ COMMANDS: Mapping[str, Command] = {
 HELP = ("--help", "-h")
 VERSION = ("--version", "-V")
 COMPLETION = ("-sc", "--shell_completion")
+LIST = "--list"
 
 
 def main() -> int:
@@ -88,6 +89,8 @@ def _run(arguments: Sequence[str]) -> int:
         return 0
     if name in COMPLETION:
         return _later("completion")(rest)
+    if name.partition("=")[0] == LIST:  # evaluate has every group
+        return COMMANDS["evaluate"].run(arguments)
     if name not in COMMANDS:
         raise UserError(unknown(name))
     return COMMANDS[name].run(rest)

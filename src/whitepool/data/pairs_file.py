@@ -110,7 +110,9 @@ def _chosen(
 ) -> Iterator[tuple[int, list[str]]]:
     """Line and cells of the chosen columns of each row; the first row is a header, if it is."""
     cells = iter(table)
-    start, top = next(cells, (1, []))
+    start, top = next(cells, (1, None))
+    if top is None:
+        raise UserError(f"{path}: the file is empty; {text.FETCH_AGAIN}.")
     numbers = [column for column in columns if isinstance(column, int)]
     if not numbers:
         _require_columns(top, columns, f"{path}, line {start}")
