@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import scripted
 from tiny import WORDS
 
 SCRIPT = Path(__file__).with_name("killing.py")
@@ -43,22 +42,8 @@ def test_stopped_commands(
         "encode": (encode, ["vectors"]),
         "train": (train, ["recipe", "exported", "run/moments.safetensors"]),
     }
-    run = subprocess.run(
-        [
-            sys.executable,
-            str(SCRIPT),
-            tmp_path,
-            ",".join(map(str, times)),
-            str(seed),
-            json.dumps(jobs),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-        timeout=2400,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    found = {k: v for line in run.stdout.splitlines() for k, v in json.loads(line).items()}
-    sys.stdout.write(run.stdout)
+    rounds = ",".join(map(str, times))
+    printed = scripted.run(SCRIPT, tmp_path, rounds, seed, json.dumps(jobs), limit=2400)
+    found = {k: v for line in printed.splitlines() for k, v in json.loads(line).items()}
+    sys.stdout.write(printed)
     assert {name: job["stops"] for name, job in found.items()} == dict.fromkeys(jobs, sum(times))

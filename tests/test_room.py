@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +21,8 @@ from whitepool.loading import load
 from whitepool.plm import FrozenPLM
 from whitepool.room import Room, is_out_of_memory
 from whitepool.states import Batch
+
+import scripted
 
 SCRIPT = Path(__file__).with_name("starving.py")
 CPU = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."
@@ -132,16 +132,8 @@ def test_passes_with_a_limit_of_the_system(
     checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """evaluate, the Python API and encode, where the system really refuses memory."""
-    run = subprocess.run(
-        [sys.executable, str(SCRIPT), checkpoint("bert"), tmp_path],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-        timeout=600,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout.splitlines()[-1])
+    printed = scripted.run(SCRIPT, checkpoint("bert"), tmp_path, limit=600)
+    found = json.loads(printed.splitlines()[-1])
     one = found.pop("one")
     assert one["error"].startswith("memory does not suffice for a single text of ")
     for name, made in found.items():

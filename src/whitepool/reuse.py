@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whitepool.whole_file import settle
+
 log = logging.getLogger(__name__)
 
 FORMAT = 1
@@ -183,12 +185,8 @@ def _most_bytes(arrays: Arrays, metadata: Mapping[str, str]) -> int:
 def _write(path: Path, arrays: Arrays, metadata: dict[str, str]) -> None:
     from safetensors.numpy import save_file
 
-    path.touch()
-    mode = path.stat().st_mode
     save_file(dict(arrays), path, metadata=metadata)
-    path.chmod(mode)  # save_file leaves what its owner alone can read
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())  # whole after a power cut too
+    settle(path)
 
 
 def _checksum(content: Mapping[str, Any], arrays: Arrays) -> str:

@@ -18,8 +18,7 @@ def beside(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.partial")
     try:
         yield partial
-        partial.chmod(0o666 & ~umask())  # safetensors leaves what its owner alone can read
-        sync(partial)
+        settle(partial)
         partial.replace(path)
         sync(path.parent)
     finally:
@@ -38,6 +37,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a text in UTF-8, whole or not at all."""
     with whole_file(path) as file:
         file.write(text.encode())
+
+
+def settle(path: Path) -> None:
+    """Give a file the permissions of new ones, and have the system write it to disk."""
+    path.chmod(0o666 & ~umask())  # safetensors leaves what its owner alone can read
+    sync(path)
 
 
 def sync(path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import scripted
 
 SCRIPT = Path(__file__).with_name("killing_sweep.py")
 
@@ -27,14 +27,6 @@ def test_a_killed_multirun(
         "trainer.enable_progress_bar=false", "figures=false", "logger=none", "bootstrap=10",
         "hydra.sweep.dir=run", "resume=true",
     ]  # fmt: skip
-    run = subprocess.run(
-        [sys.executable, str(SCRIPT), tmp_path, str(kills), str(seed), json.dumps(words)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-        timeout=1200,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    sys.stdout.write(run.stdout)
-    assert json.loads(run.stdout)["kills"] == kills
+    printed = scripted.run(SCRIPT, tmp_path, kills, seed, json.dumps(words), limit=1200)
+    sys.stdout.write(printed)
+    assert json.loads(printed)["kills"] == kills
