@@ -118,7 +118,7 @@ def refused(error: str, place: Path) -> str:
         *(
             pytest.param(name, step, marks=pytest.mark.nightly)
             for name, step in (
-                ("evaluate", 1), ("train", 1), ("encode", 2), ("export", 12), ("figures", 9),
+                ("evaluate", 1), ("train", 1), ("encode", 2), ("export", 3), ("figures", 9),
             )
         ),
     ],

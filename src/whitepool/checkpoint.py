@@ -6,8 +6,6 @@ no code of a model folder ever runs.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import pickle  # for the name of an error; nothing is unpickled
 from dataclasses import dataclass
@@ -21,12 +19,18 @@ from whitepool import attention
 from whitepool.checksum import sha256_of
 from whitepool.converted import converted
 from whitepool.errors import UserError
+from whitepool.model_folder import (
+    has_safetensors,
+    length_limit,
+    need_tokenizer,
+    transformer_folder,
+    weights_sha256,
+)
 from whitepool.online import hub_answers
 
 log = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.gguf", "bpe.codes", "*.tiktoken")
 ADAPTER = "adapter_config.json"
 SAFE_PICKLE = (2, 10)  # the first torch whose weights-only reader has no known way round it
 
@@ -68,7 +72,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         _check_hub_id(str(source))
         options |= {"revision": revision, "local_files_only": not hub_answers()}
     try:
-        sha256 = None if folder is None else _weights_sha256(folder)
+        sha256 = None if folder is None else weights_sha256(folder)
         if folder is not None and (gguf := _gguf_of(folder)) is not None:
             is_gguf = True
             folder = converted(gguf, str(sha256), partial(_read_gguf, gguf, options)) or folder
@@ -77,7 +81,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         name = str(folder or source)
         model, missing, weights_format = _load_model(name, folder, options, DTYPES[dtype])
         if folder is not None:
-            _need_tokenizer(folder)
+            need_tokenizer(folder)
         tokenizer = _load_tokenizer(name, options)
     except pickle.UnpicklingError as error:
         raise UserError(
@@ -100,7 +104,7 @@ def load(source: str | Path, *, revision: str | None = None, dtype: str = "float
         model=model.eval().requires_grad_(False),
         tokenizer=tokenizer,
         missing=missing,
-        length_limit=_length_limit(name, origin, options),
+        length_limit=length_limit(name, origin, options),
         provenance={
             "id": str(source) if origin is None else origin.name,
             "revision": None if origin else getattr(model.config, "_commit_hash", None) or revision,
@@ -171,7 +175,7 @@ def _load_model(
         else AutoModel
     )
     weights_format = "gguf" if "gguf_file" in options else "safetensors"
-    if weights_format == "safetensors" and not _has_safetensors(name, folder, options):
+    if weights_format == "safetensors" and not has_safetensors(name, folder, options):
         _allow_pickle(name)
         weights_format = "bin, weights-only reader"
     model, info = loader.from_pretrained(
@@ -204,25 +208,6 @@ def _load_tokenizer(name: str, options: dict[str, Any]) -> Any:
     return AutoTokenizer.from_pretrained(name, **options)
 
 
-def _need_tokenizer(folder: Path) -> None:
-    """transformers makes an empty tokenizer where it finds none, and every text looks alike."""
-    if not any(file for pattern in TOKENIZERS for file in folder.glob(pattern)):
-        raise UserError(
-            f"model folder {folder} has no tokenizer ({', '.join(TOKENIZERS)}): copy the files of "
-            "the tokenizer that the model came with into it."
-        )
-
-
-def _has_safetensors(name: str, folder: Path | None, options: dict[str, Any]) -> bool:
-    files = ("model.safetensors", "model.safetensors.index.json")
-    if folder is not None:
-        return any((folder / file).exists() for file in files)
-    from transformers.utils import has_file
-
-    where = {key: options[key] for key in ("revision", "local_files_only")}
-    return any(has_file(name, file, **where) for file in files)
-
-
 def _allow_pickle(name: str) -> None:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < SAFE_PICKLE:
@@ -231,61 +216,6 @@ def _allow_pickle(name: str) -> None:
             ".bin files safely: install torch 2.10 or later, or convert the weights to safetensors."
         )
     log.warning("%s has no safetensors weights: read with torch's weights-only reader.", name)
-
-
-def transformer_folder(folder: Path) -> Path:
-    """The folder of the transformer itself; old sentence-transformers folders nest it."""
-    if not (folder / "config.json").exists() and (folder / "modules.json").exists():
-        modules = read_json(folder / "modules.json")
-        for module in modules if isinstance(modules, list) else ():
-            if isinstance(module, dict) and str(module.get("type")).endswith("Transformer"):
-                name = Path(str(module.get("path"))).name
-                return folder if name == ".." else folder / name
-    return folder
-
-
-def read_json(path: Path) -> Any:
-    """The content of a JSON file of a model folder.
-
-    Raises:
-        UserError: it is not JSON.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON file: fetch the model again.") from error
-
-
-def _length_limit(name: str, folder: Path | None, options: dict[str, Any]) -> int | None:
-    file = "sentence_bert_config.json"
-    if folder is not None:
-        path = folder / file
-    else:
-        from transformers.utils import cached_file
-
-        found = cached_file(
-            name,
-            file,
-            revision=options["revision"],
-            local_files_only=options["local_files_only"],
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-        )
-        path = Path(found) if found else Path(file)
-    content = read_json(path) if path.exists() else {}
-    longest = content.get("max_seq_length") if isinstance(content, dict) else None
-    if longest is not None and (type(longest) is not int or longest < 1):
-        raise UserError(f"{path} has max_seq_length {longest!r}: give a whole number from 1.")
-    return longest
-
-
-def _weights_sha256(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for pattern in ("*.safetensors", "*.gguf", "*.bin"):
-        for file in sorted(folder.glob(pattern)):
-            with file.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _check_hub_id(source: str) -> None:

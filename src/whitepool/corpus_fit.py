@@ -24,7 +24,7 @@ from whitepool.framing import Frame
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.moments_file import merged, save_moments
-from whitepool.report import versions
+from whitepool.versions import versions
 from whitepool.whitening import PostProcess
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from whitepool.data.corpus import Corpus, Text
 from whitepool.data.streaming import CorpusStream, WeightedBatch
-from whitepool.encoding import flow_trainer, make_trainer
 from whitepool.errors import UserError
 from whitepool.fit import Fit, fit_moments
 from whitepool.flow.fit import fit_flow
@@ -31,6 +30,7 @@ from whitepool.ranks.gathering import gather_moments
 from whitepool.ranks.launch import processes
 from whitepool.ranks.settings import is_several
 from whitepool.token_counts import count_tokens
+from whitepool.trainers import flow_trainer, make_trainer
 from whitepool.whitening import Map, PostProcess
 from whitepool.word_moments import of_words, word_moments
 

@@ -239,7 +239,7 @@ class Encoder(TextEncoder):
         Raises:
             UserError: a map is to be fitted and has not been, or the head has no name in recipes.
         """
-        from whitepool.report import versions
+        from whitepool.versions import versions
 
         fitted = self._map()
         pooling, token_weights = describe(self.pooled.pooling)

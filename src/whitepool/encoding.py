@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,10 +17,8 @@ from typing import Literal
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from hydra.utils import instantiate
 from numpy.typing import NDArray
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.loggers import Logger
 
 from whitepool import identity, reuse
@@ -36,8 +34,8 @@ from whitepool.inputs import Inputs
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments
 from whitepool.ranks.gathering import encode_rows
-from whitepool.ranks.settings import is_several
 from whitepool.size import parse_size
+from whitepool.trainers import device_of, flow_trainer, table_trainer
 from whitepool.whitening import Map
 from whitepool.word_moments import moments_of_fit_sets, of_words
 
@@ -166,7 +164,7 @@ def run_pass(
     folder: Path,
     whitening: WhiteningCallback | None,
 ) -> NDArray[np.float32]:
-    """Vectors of a table, (row, dim), from one pass of a trainer of `table_trainer`.
+    """Vectors of a table, (row, dim), from one pass of a trainer of `trainers.table_trainer`.
 
     ``whitening`` is fitted behind the pass where it did not take part in it.
     """
@@ -250,66 +248,3 @@ def unpack(arrays: Mapping[str, NDArray[np.float64]], device: torch.device) -> d
         m.scatter = torch.from_numpy(arrays[f"{name}/scatter"]).to(home)
         result[name] = m
     return result
-
-
-def table_trainer(
-    config: DictConfig,
-    logger: Logger | Literal[False],
-    folder: Path,
-    whitening: WhiteningCallback | None,
-) -> pl.Trainer:
-    """The trainer of a pass over a table, which fits ``whitening`` while it goes.
-
-    Several processes have no logger, and fit nothing: their vectors are fitted on together.
-    """
-    if is_several(config):
-        return make_trainer(config, False, folder)
-    return make_trainer(config, logger, folder, *([whitening] if whitening else []))
-
-
-def device_of(trainer: pl.Trainer) -> str:
-    """Where a pass runs, in words."""
-    device = trainer.strategy.root_device
-    if trainer.strategy.launcher is None:
-        return str(device)
-    return f"{device.type}, {trainer.world_size} processes"
-
-
-def make_trainer(
-    config: DictConfig,
-    logger: Logger | Literal[False],
-    folder: Path,
-    *callbacks: pl.Callback,
-    epochs: int | None = None,
-) -> pl.Trainer:
-    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off.
-
-    For training ``epochs`` says for how many at most; without it nothing is trained.
-    """
-    bar = [RichProgressBar(leave=False)] if config.trainer.enable_progress_bar else []
-    training = {
-        "max_epochs": epochs,
-        "num_sanity_val_steps": 0,
-        "log_every_n_steps": 1,
-        "enable_checkpointing": any(isinstance(c, Checkpoint) for c in callbacks),
-    }
-    trainer: pl.Trainer = instantiate(
-        config.trainer,
-        precision="32-true",  # the model is loaded in its own precision, the rest is not cast
-        logger=logger,
-        callbacks=[*callbacks, *bar],
-        default_root_dir=folder,
-        **(training if epochs else {}),
-    )
-    return trainer
-
-
-def flow_trainer(
-    config: DictConfig,
-    logger: Logger | Literal[False],
-    folder: Path,
-    callbacks: Sequence[pl.Callback],
-    epochs: int,
-) -> pl.Trainer:
-    """`make_trainer` in the form that `whitepool.flow.fit.fit_flow` asks for."""
-    return make_trainer(config, logger, folder, *callbacks, epochs=epochs)

@@ -11,11 +11,11 @@ from typing import Literal
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
-from whitepool import pictures, report, scores
+from whitepool import pictures, report, scores, terminal
 from whitepool.analysis.run import Grids, analyse
 from whitepool.config_kinds import check_kinds
 from whitepool.corpus_pass import fit_on_corpus
-from whitepool.encoding import encode, make_trainer, open_store
+from whitepool.encoding import encode, open_store
 from whitepool.errors import UserError
 from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
@@ -33,6 +33,7 @@ from whitepool.recipe_scores import MADE, score_values, with_scores
 from whitepool.reuse import Store
 from whitepool.sweeps.job import refuse_resume
 from whitepool.tracking import tracked
+from whitepool.trainers import make_trainer
 from whitepool.whitening import Affine, Map, save_maps
 from whitepool.whitening_choice import is_auto, settle, settled
 
@@ -169,7 +170,7 @@ def score_recipe(
         with_scores(recipe, values, command_line()).save(output / "recipe")
     save_predictions(output, table.scored, result.predictions, protocol.aggregate)
     run.write(output)
-    report.show(run, output)
+    terminal.show(run, output)
     run.log(logger, output)
     pictures.of_run(config, inputs, encoded.vectors, maps, result, folder=output, logger=logger)
     return run.headline.value

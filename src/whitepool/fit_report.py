@@ -12,9 +12,9 @@ from rich.table import Table
 
 from whitepool.fit import Fit
 from whitepool.recipe import Recipe
-from whitepool.report import versions
 from whitepool.schema import plain
 from whitepool.spectrum import SHARES
+from whitepool.versions import versions
 from whitepool.whole_file import write_text
 
 SCHEMA = 1

@@ -28,7 +28,7 @@ from whitepool.data.corpus import Corpus
 from whitepool.data.datamodule import SentenceDataModule
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
-from whitepool.encoding import encode_table, make_trainer
+from whitepool.encoding import encode_table
 from whitepool.errors import UserError
 from whitepool.framing import Frame
 from whitepool.longtext import framed
@@ -40,6 +40,7 @@ from whitepool.pseudo_gold import CRITERION, pseudo_gold
 from whitepool.recipe import Recipe, Scalar
 from whitepool.states import Layer
 from whitepool.stopping import unmasked
+from whitepool.trainers import make_trainer
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from whitepool.pooling.spec import describe
 from whitepool.precision import model_dtype
 from whitepool.recipe import Recipe
 from whitepool.recipe_model import describe_model, describe_post, open_model
-from whitepool.report import versions
 from whitepool.reuse import fingerprint
 from whitepool.schema import plain
 from whitepool.tokenizing import Tokenized
+from whitepool.versions import versions
 from whitepool.whitening import Map, PostProcess
 
 OWN = ("model", "pooling", "whitening", "experiment")

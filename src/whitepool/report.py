@@ -1,4 +1,4 @@
-"""What a run leaves: a table on the terminal, scores.csv, results.json, rows for a logger."""
+"""What a run leaves: scores.csv, results.json, rows for a logger."""
 
 from __future__ import annotations
 
@@ -7,28 +7,22 @@ import io
 import json
 import logging
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from whitepool import wandb_names
 from whitepool.aggregates import AVERAGE
 from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.fit import Fit
-from whitepool.maps.names import called, reduces
-from whitepool.measures import WORDS
 from whitepool.protocol import EvalProtocol
 from whitepool.published import compare
 from whitepool.published.match import Match
-from whitepool.scores import DIFFERENCE, Row, Scores, headline, is_defined
+from whitepool.scores import Row, Scores, headline, is_defined
+from whitepool.versions import versions
 from whitepool.whitening import Map
 from whitepool.whole_file import write_text
 
@@ -36,10 +30,6 @@ log = logging.getLogger(__name__)
 
 SCHEMA = 1
 COLUMNS = [*(field.name for field in fields(Row)), "missing", "published", "difference"]
-PACKAGES = (
-    "whitepool", "torch", "transformers", "tokenizers", "safetensors", "pytorch-lightning",
-    "torchmetrics", "hydra-core", "numpy",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,72 +238,3 @@ def _plain(row: Row) -> dict[str, Any]:
         key: None if isinstance(value, float) and math.isnan(value) else value
         for key, value in asdict(row).items()
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions that a score depends on."""
-    return {"python": sys.version.split()[0], **{name: version(name) for name in PACKAGES}}
-
-
-def show(run: Run, folder: Path) -> None:
-    """Print the table of tasks, and what a reader of it must know."""
-    aggregate = run.protocol.aggregate
-    stages = [stage for stage in ("raw", "post") if any(r.stage == stage for r in run.scores.rows)]
-    metrics = dict.fromkeys(m for some in run.scores.metrics.values() for m in some)
-    table = Table(
-        title=f"{run.model['name']}, pooling {run.config['pooling']['name']}: "
-        f"{WORDS[next(iter(metrics))] if len(metrics) == 1 else 'scores'} x100 [95 %], "
-        f"{aggregate}, protocol {run.protocol.name}",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-    )
-    table.add_column("task")
-    if len(metrics) > 1:
-        table.add_column("score")
-    step = run.config["whitening"]["name"]
-    names = {"raw": "raw", "post": called(step, "whitened"), DIFFERENCE: "difference"}
-    shown = [*stages, DIFFERENCE] if len(stages) > 1 else stages
-    for stage in shown:
-        table.add_column(names[stage], justify="right")
-    table.add_column("n", justify="right")
-    for task, own in run.scores.metrics.items():
-        for metric in own:
-            rows = [run.scores.get(task, aggregate, stage=s, metric=metric) for s in shown]
-            cells = [_cell(row, signed=row.stage == DIFFERENCE) for row in rows]
-            named = (WORDS[metric],) if len(metrics) > 1 else ()
-            table.add_row(task, *named, *cells, f"{rows[0].n:,}")
-    console = Console(highlight=False)
-    console.print()
-    console.print(table)
-    if pairs := [(row, match) for row, match in run.compared if row.aggregate == aggregate]:
-        console.print()
-        console.print(compare.as_table(pairs))
-        console.print()
-    for name in run.scores.undefined:
-        console.print(
-            f"{name}: undefined, since it has one pair, or its cosines or gold scores are all "
-            "equal; left out of averages."
-        )
-    for read in run.table.tasks:
-        if read.missing:
-            console.print(f"{read.name}: without {', '.join(read.missing)} (no file).")
-    if run.maps is not None:
-        kept = sorted({m.directions for m in run.maps.values()})
-        dim = next(iter(run.maps.values())).dim
-        span = str(kept[0]) if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
-        directions = f"{span} of {dim} directions, " if reduces(step) else ""
-        console.print(
-            f"{called(step, 'Whitening')}: {directions}fitted on {run.fitted_on()}"
-            + (" (from the recipe)." if run.recipe_fit is not None else ".")
-        )
-    console.print(f"Results: {folder}", soft_wrap=True)
-
-
-def _cell(row: Row, *, signed: bool) -> str:
-    if not is_defined(row):
-        return "undefined"
-    number = f"{row.value:+.2f}" if signed else f"{row.value:.2f}"
-    if math.isnan(row.low):
-        return number
-    return rf"{number} \[{row.low:.1f}, {row.high:.1f}]"

@@ -212,7 +212,7 @@ def beir_rows(raw: bytes) -> int:
     fields = [line.removesuffix(b"\r").split(b"\t") for line in filled(judged)]
     places = [fields[0].index(name) for name in (b"query-id", b"corpus-id", b"score")]
     rows = [[row[place] for place in places] for row in fields[1:]]
-    return len(filled(corpus)) + len({(q, d) for q, d, grade in rows if float(grade) > 0})
+    return len(filled(corpus)) + len({(q, d) for q, d, grade in rows if float(grade.decode()) > 0})
 
 
 def corpus(kind: str) -> Callable[[bytes, Path], int]:

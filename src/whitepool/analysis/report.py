@@ -18,7 +18,8 @@ from rich.table import Table
 from whitepool.aggregates import AVERAGE
 from whitepool.analysis.base import Rows
 from whitepool.inputs import Inputs
-from whitepool.report import SCHEMA, describe, versions
+from whitepool.report import SCHEMA, describe
+from whitepool.versions import versions
 from whitepool.wandb_log import WandbRun
 from whitepool.whole_file import beside
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from whitepool import recipe_folder
-from whitepool.checkpoint import read_json
 from whitepool.errors import UserError
+from whitepool.model_folder import read_json
 from whitepool.plm import FrozenPLM
 from whitepool.recipe import ModelSpec, Recipe
 from whitepool.tokenizing import pad_id

@@ -182,7 +182,7 @@ def _model(source: Mapping[str, Any]) -> str | None:
 
 
 def _local_model(path: Path) -> str:
-    from whitepool.checkpoint import TOKENIZERS, transformer_folder
+    from whitepool.model_folder import TOKENIZERS, transformer_folder
 
     if path.is_file():
         return _sha256(path)

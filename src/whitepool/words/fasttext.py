@@ -133,7 +133,8 @@ def _quantised(path: Path) -> UserError:
 def _vector(matrix: NDArray[np.float32], subwords: Subwords, word: str, row: int) -> Floats:
     # The end of a sentence, </s>, has a row and no n-grams.
     grams = subwords.rows(word) if subwords.maxn > 0 and word != "</s>" else []
-    vector: Floats = matrix[[row, *grams]].astype(np.float64).mean(0).astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):  # refused with the word's name
+        vector: Floats = matrix[[row, *grams]].astype(np.float64).mean(0).astype(np.float32)
     return vector
 
 

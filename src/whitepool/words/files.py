@@ -112,7 +112,8 @@ def _read_text(
 
 def _numbers(fields: list[list[bytes]], path: Path, line: int) -> Floats:
     try:
-        vectors: Floats = np.array(fields).astype(np.float32)
+        with np.errstate(over="ignore"):  # what is not finite is refused with its word's name
+            vectors: Floats = np.array(fields).astype(np.float32)
         return vectors
     except ValueError:
         for number, own in enumerate(fields, start=line):
