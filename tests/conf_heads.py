@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from whitepool.data.corpus import Corpus, Source, Text
 from whitepool.framing import Frame
-from whitepool.inputs import frame_of, options
+from whitepool.from_config import frame_of, options
 from whitepool.maps.names import POST_PROCESSES, PostKind
 from whitepool.plm import FrozenPLM
 from whitepool.pooling import Pooling

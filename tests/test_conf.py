@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from whitepool.analysis.run import Grids
 from whitepool.data.corpus_config import load_corpus
 from whitepool.encoding import open_store
-from whitepool.inputs import options
+from whitepool.from_config import options
 from whitepool.maps.names import POST_PROCESSES, takes
 from whitepool.pooling import LinearPooling, Uniform
 from whitepool.size import parse_size

@@ -48,7 +48,7 @@ def test_loading_needs_neither_hydra_nor_lightning(checkpoint: Callable[[str], P
 def test_heads_are_those_of_the_command_line(name: str) -> None:
     from hydra.utils import instantiate
 
-    from whitepool.inputs import options
+    from whitepool.from_config import options
 
     config = composed(f"pooling={name}", "model=bert").pooling
     theirs = instantiate(options(config, "pooling"), _convert_="all")

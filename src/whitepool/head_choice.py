@@ -17,7 +17,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 
-from whitepool import inputs, unlabelled
+from whitepool import from_config, unlabelled
 from whitepool.analysis.base import Rows
 from whitepool.analysis.encoder import GridEncoder
 from whitepool.analysis.heads import HeadGrid
@@ -96,7 +96,7 @@ def find_head(
     recipe: Recipe | None = None,
     *,
     corpus: Corpus | None = None,
-    load: Callable[[DictConfig], FrozenPLM] = inputs.load_model,
+    load: Callable[[DictConfig], FrozenPLM] = from_config.load_model,
     folder: Path,
     logger: Logger | Literal[False],
 ) -> tuple[DictConfig, FrozenPLM | None, HeadChoice | None]:
@@ -122,7 +122,7 @@ def find_head(
     if config.pooling.name != "ditto":
         raise UserError(f"pooling.head={way} is for pooling=ditto, not {config.pooling.name}.")
     plm = load(config)
-    length = inputs.max_length(config, instantiate(config.protocol, _convert_="all"), plm)
+    length = from_config.max_length(config, instantiate(config.protocol, _convert_="all"), plm)
     frame = Frame(config.pooling.template, config.pooling.full_stop)
     tasks = instantiate(config.data, _convert_="all")
     if way == AUTO:

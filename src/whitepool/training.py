@@ -26,8 +26,8 @@ from whitepool.export.writing import check_export
 from whitepool.figures import files
 from whitepool.fit import Fit, provenance_of
 from whitepool.flow.step import of_vectors
+from whitepool.from_config import frame_of, load_model, max_length, options
 from whitepool.head_choice import HeadChoice, find_head
-from whitepool.inputs import frame_of, load_model, max_length, options
 from whitepool.linears import keep_few_kernels
 from whitepool.module import SentenceEncoder
 from whitepool.moments import Moments

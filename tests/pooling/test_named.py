@@ -17,7 +17,7 @@ from test_conf import choices, composed
 from test_word_moments import rows
 from whitepool.errors import UserError
 from whitepool.evaluation import evaluate
-from whitepool.inputs import frame_of, options
+from whitepool.from_config import frame_of, options
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.estimated import is_estimated
 from whitepool.pooling.named import NAMES, named

@@ -15,7 +15,7 @@ from hydra.utils import instantiate
 
 from whitepool.data import chinese, rte
 from whitepool.data.counts import COUNTS, HUB_COUNTS
-from whitepool.inputs import options
+from whitepool.from_config import options
 from whitepool.maps.names import POST_PROCESSES
 from whitepool.pooling.spec import describe
 from whitepool.published.experiments import by_experiment, content, register

@@ -23,7 +23,8 @@ from whitepool.data.pairs import PairSet, Task
 from whitepool.data.table import SentenceTable
 from whitepool.errors import UserError
 from whitepool.flow.step import of_vectors
-from whitepool.inputs import Choice, Inputs, load_model
+from whitepool.from_config import load_model
+from whitepool.inputs import Choice, Inputs
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.binding import needs_binding
 from whitepool.pooling.estimated import is_estimated

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from whitepool.encoder import Encoder
 from whitepool.errors import UserError
-from whitepool.inputs import frame_of, options
+from whitepool.from_config import frame_of, options
 from whitepool.plm import FrozenPLM
 from whitepool.pooling.estimated import is_estimated
 from whitepool.precision import model_dtype
