@@ -19,7 +19,8 @@ def by_loops(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     n, d = x.shape
     s = np.cov(x, rowvar=False)
     mu, trace = np.trace(s) / d, float((s @ s).trace())
-    top, bottom = trace / d**2 + mu**2, (n + 1) * (trace / d**2 - mu**2 / d)
+    top = (1 - 2 / d) * trace + (mu * d) ** 2
+    bottom = (n + 1 - 2 / d) * (trace - (mu * d) ** 2 / d)
     share = min(1.0, top / bottom)
     inverse = np.linalg.inv((1 - share) * s + share * mu * np.eye(d))
     result = np.zeros((n, n))

@@ -231,6 +231,7 @@ def announce(table: SentenceTable, choice: Choice, length: int, step: str) -> No
         log.warning("%d texts are cut to %d tokens.", table.truncated, length)
     if table.blank:
         log.warning(
-            "%d sentences are blank: their vector is zero, and its cosine with any other is 0.",
+            "%d sentences are blank, or hold no word of the model's: their vector is zero, and its "
+            "cosine with any other is 0.",
             table.blank,
         )

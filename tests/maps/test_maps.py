@@ -89,9 +89,18 @@ def soft_zca(x: Floats, eps: float) -> Floats:
 
 
 def shrunk(x: Floats) -> Floats:
-    mean, _ = mean_and_covariance(x)
-    covariance, _ = sklearn_oas(x)
-    return (x - mean) @ fractional_matrix_power(covariance * len(x) / (len(x) - 1), -0.5)
+    mean, covariance = mean_and_covariance(x)
+    share = chen(covariance, len(x))
+    target = np.trace(covariance) / len(mean) * np.eye(len(mean))
+    return (x - mean) @ fractional_matrix_power((1 - share) * covariance + share * target, -0.5)
+
+
+def chen(covariance: Floats, n: int) -> float:
+    """Equation 23 of Chen, Wiesel, Eldar and Hero 2010."""
+    p, whole, square = len(covariance), np.trace(covariance), np.trace(covariance @ covariance)
+    top = (1 - 2 / p) * square + whole**2
+    bottom = (n + 1 - 2 / p) * (square - whole**2 / p)
+    return float(min(top / bottom, 1.0))
 
 
 def tempered(x: Floats, gamma: float) -> Floats:
@@ -160,14 +169,20 @@ def test_the_default_takes_a_hundredth_of_the_dimensions() -> None:
 
 @given(SEEDS, st.integers(2, 8), st.integers(3, 40))
 @settings(max_examples=60, deadline=None)
-def test_shrinkage_equals_scikit_learn(seed: int, dim: int, n: int) -> None:
+def test_shrinkage_is_that_of_its_paper(seed: int, dim: int, n: int) -> None:
     x = vectors(seed, n, dim)
     moments = Moments(dim).update(torch.from_numpy(x))
-    wanted, share = sklearn_oas(x)
     found, mean = oas(moments.covariance(), moments.count)
-    assert found == pytest.approx(share, rel=1e-9, abs=1e-12)
-    shrunken = (1 - found) * moments.covariance().numpy() + found * mean * np.eye(dim)
-    assert np.allclose(shrunken * (n - 1) / n, wanted, rtol=1e-9)
+    assert found == pytest.approx(chen(np.cov(x, rowvar=False), n), rel=1e-9, abs=1e-12)
+    assert mean == pytest.approx(x.var(0, ddof=1).mean())
+
+
+def test_shrinkage_of_many_dimensions_is_that_of_scikit_learn() -> None:
+    """Which leaves out what is small then."""
+    x = vectors(0, 300, 400)
+    moments = Moments(400).update(torch.from_numpy(x))
+    _, share = sklearn_oas(x)
+    assert oas(moments.covariance(), moments.count)[0] == pytest.approx(share, rel=0.01)
 
 
 def test_shrinkage_of_equal_variances_is_whole() -> None:

@@ -146,6 +146,8 @@ ONE = b"a " + struct.pack("<ff", 1, 2)
         (b"a 1 2\nb 3 nan\n", "{p}: the vector of 'b' is not finite"),
         (b"a 1 2\n\xff 3 4\n", "{p}, line 2: a word that is not valid UTF-8"),
         (b"3 2\na 1 2\nb 3 4\n", "{p}: 2 words found, 3 announced"),
+        (b"2 3\na 1 2\nb 3 4\n", "{p}, line 2: 2 numbers found, 3 announced in line 1"),
+        (b"2 2\na 1 2 3\nb 3 4 5\n", "{p}, line 2: 3 numbers found, 2 announced in line 1"),
         (b"1 2\na 1 2\nb 3 4\n", "{p}: 2 words found, 1 announced"),
         (b"0 2\n", "{p}, line 1: 0 words of 2 dimensions"),
         (HEAD + ONE + b"b " + struct.pack("<f", 1), "{p}: it ends within word 2 of 2"),

@@ -126,13 +126,16 @@ class Shrinkage:
 def oas(covariance: Tensor, count: float) -> tuple[float, float]:
     """How far to shrink a covariance, (dim, dim), of ``count`` vectors, and the mean variance.
 
-    r = min(1, (a + mu^2) / ((n + 1) (a - mu^2 / d)))  with a the mean square of the d^2 entries
+    r = min(1, ((1 - 2/d) a + mu^2) / ((n + 1 - 2/d) (a - mu^2 / d)))
+
+    with a the mean square of the d^2 entries and mu the mean variance. scikit-learn leaves 2/d out.
     """
     dim = len(covariance)
     mean = float(covariance.trace()) / dim
     square = float(covariance.square().mean())
-    spread = (count + 1) * (square - mean**2 / dim)  # 0 where all variances are equal
-    return min(1.0, (square + mean**2) / spread) if spread > 0 else 1.0, mean
+    known = 1 - 2 / dim
+    spread = (count + known) * (square - mean**2 / dim)  # 0 where all variances are equal
+    return min(1.0, (known * square + mean**2) / spread) if spread > 0 else 1.0, mean
 
 
 def _is_number(value: object) -> bool:

@@ -62,6 +62,10 @@ def read(path: Path) -> Gathered:
             raise UserError(f"{path}, line 1: {words} words of {dim} dimensions; {AGAIN}.")
         # A text's second line ends soon; binary numbers may hold a line end anywhere or nowhere.
         second = file.readline(64 * dim + 1024)
+        if (numbers := _numbers_behind_a_word(second)) not in (0, dim):
+            raise UserError(
+                f"{path}, line 2: {numbers} numbers found, {dim} announced in line 1; {AGAIN}."
+            )
         if _is_text(second, dim):
             return _read_text(path, file, [second], header)
         return _read_binary(path, file, second, words, dim)
@@ -72,6 +76,16 @@ def _header(line: bytes) -> tuple[int, int] | None:
     if len(fields) == 2 and all(field.isdigit() and len(field) <= DIGITS for field in fields):
         return int(fields[0]), int(fields[1])
     return None
+
+
+def _numbers_behind_a_word(line: bytes) -> int:
+    """How many they are, where the line is a word and two numbers or more; else 0."""
+    _, *fields = line.split() or [b""]
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError:
+        return 0
+    return len(numbers) if line.endswith(b"\n") and len(numbers) > 1 else 0
 
 
 def _is_text(line: bytes, dim: int) -> bool:
