@@ -11,9 +11,11 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.loggers import Logger
+from rich.console import Console
 
 from whitepool.callbacks import WhiteningCallback
 from whitepool.ranks.settings import is_several
+from whitepool.sentence_bar import SentenceBar
 
 
 def table_trainer(
@@ -46,12 +48,16 @@ def make_trainer(
     *callbacks: pl.Callback,
     epochs: int | None = None,
 ) -> pl.Trainer:
-    """The trainer that ``trainer=`` chose, with a progress bar unless that is turned off.
+    """The trainer that ``trainer=`` chose, with a progress bar in terminals unless that is off.
 
     For training ``epochs`` says for how many at most; without it nothing is trained.
     """
-    bar = [RichProgressBar(leave=False)] if config.trainer.enable_progress_bar else []
+    wanted = config.trainer.enable_progress_bar
+    bars: list[pl.Callback] = [SentenceBar()] if wanted and not epochs else []
+    if epochs and (wanted := wanted and Console().is_terminal):
+        bars = [RichProgressBar(leave=False)]
     training = {
+        "enable_progress_bar": wanted,
         "max_epochs": epochs,
         "num_sanity_val_steps": 0,
         "log_every_n_steps": 1,
@@ -61,9 +67,9 @@ def make_trainer(
         config.trainer,
         precision="32-true",  # the model is loaded in its own precision, the rest is not cast
         logger=logger,
-        callbacks=[*callbacks, *bar],
+        callbacks=[*bars, *callbacks],
         default_root_dir=folder,
-        **(training if epochs else {}),
+        **(training if epochs else {"enable_progress_bar": False}),
     )
     return trainer
 

@@ -14,7 +14,10 @@ import pytest
 import torch
 from scipy import stats
 
+from whitepool.analysis.measured import MEASURES, side_by_side
 from whitepool.evaluation import evaluate
+from whitepool.jobs import read_job
+from whitepool.page import content
 from whitepool.plm import FrozenPLM
 from whitepool.states import Needs, pad
 
@@ -33,7 +36,7 @@ def folder(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
     output = tmp_path_factory.mktemp("geometry")
     config = tiny_suite.composed(
         checkpoint("bert"), output, "analysis=geometry", "pooling=ditto", "pooling.block=1",
-        "pooling.head=2", "pooling.layers=[-1]",
+        "pooling.head=2", "pooling.layers=[-1]", "figures=true",
     )  # fmt: skip
     evaluate(config)
     return output
@@ -136,3 +139,23 @@ def test_a_stage_has_its_spearman_and_whitening_is_rounder(folder: Path) -> None
         at["mine", "", "mean", "raw", "isoscore"]
     )
     assert at["avg", "", "all", "raw", "spearman"]
+
+
+def test_measures_are_shown_side_by_side(folder: Path) -> None:
+    """In the report, and in rows of their own; the figure has the attention diagonals."""
+    job = read_job(folder)
+    rows = side_by_side(job.table("geometry"))
+    assert {row["measure"] for row in rows} == set(MEASURES)
+    assert {row["task"] for row in rows} == {"mine", "sts12", "avg"}
+    raw = {
+        (r["task"], r["metric"]): r["value"] for r in read(folder / "geometry.csv")
+        if r["stage"] == "raw" and r["subset"] == "" and r["aggregate"] == "mean"
+    }  # fmt: skip
+    for row in rows:
+        assert str(row["raw"]) == raw[row["task"], row["measure"]]
+    table, weights = (section for section in content.of_run(job).sections)
+    assert [line.cells[1].text for line in table.tables[0].lines] == [r["measure"] for r in rows]
+    heat = weights.charts[0].views[0].data[0]["z"]
+    top = max(float(r["spearman_tfidf"]) for r in job.table("weights", weights="diagonal"))
+    assert max(max(row) for row in heat) == top
+    assert (folder / "figures" / "weights.png").exists()

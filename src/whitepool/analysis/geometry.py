@@ -18,6 +18,7 @@ from torch import Tensor
 from whitepool.aggregates import Floats, aggregate
 from whitepool.analysis.base import Rows
 from whitepool.analysis.gathered import Gathered
+from whitepool.analysis.measured import MEASURES
 from whitepool.analysis.scoring import score_many
 from whitepool.analysis.tfidf import TokenStatistics, WeightCorrelations
 from whitepool.data.table import SentenceTable
@@ -33,7 +34,6 @@ from whitepool.whitening import Affine, PostProcess
 
 log = logging.getLogger(__name__)
 
-MEASURES = ("anisotropy", "uniformity", "alignment", "isoscore", "entropy_rank")
 SAMPLE = 5000  # sentences that uniformity is taken of, at most
 POSITIVE = 0.8  # of the highest gold score: from there on a pair means the same
 

@@ -17,7 +17,9 @@ from rich.table import Table
 
 from whitepool.aggregates import AVERAGE
 from whitepool.analysis.base import Rows
+from whitepool.analysis.measured import side_by_side
 from whitepool.inputs import Inputs
+from whitepool.maps.names import called
 from whitepool.report import SCHEMA, describe
 from whitepool.versions import versions
 from whitepool.wandb_log import WandbRun
@@ -150,6 +152,23 @@ class GridRun:
             logger.log_metrics({self.task: top, AVERAGE: top})
         logger.log_curve("k", self.curve())
 
+        logger.log_metrics(
+            {
+                f"geometry/{stage}/{row['measure']}": row[stage]
+                for row in self.measured
+                for stage in ("raw", "post")
+                if row["task"] == self.task and not math.isnan(row.get(stage, math.nan))
+            }
+        )
+        if self.measured:
+            columns = list(self.measured[0])
+            logger.log_table("measures", columns, [list(r.values()) for r in self.measured])
+
+    @cached_property
+    def measured(self) -> Rows:
+        """Measures of geometry, see `side_by_side`; none without that analysis."""
+        return side_by_side(self.tables.get("geometry", {}).get("geometry", ()))
+
     def curve(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Each k of the table `dims` and the scores there by stage, of what recipes compete on."""
         found: dict[int, dict[str, float]] = {}
@@ -172,6 +191,10 @@ class GridRun:
                 soft_wrap=True,
             )
             console.print(_table(rows[:SHOWN]))
+        if self.measured:
+            post = called(self.config["whitening"]["name"], "whitened")
+            console.print("\ngeometry of the vectors of different sentences")
+            console.print(_measures(self.measured, post))
         files = [f"{table}.csv" for tables in self.tables.values() for table in tables]
         console.print(f"Results: {folder} ({', '.join(files)})", soft_wrap=True)
 
@@ -187,6 +210,25 @@ def _table(rows: Rows) -> Table:
     for row in rows:
         table.add_row(*(_shown(row[column]) for column in columns))
     return table
+
+
+def _measures(rows: Rows, post: str) -> Table:
+    """Measures by stage, and by task if there are several."""
+    table = Table(box=None, pad_edge=False)
+    several = len({row["task"] for row in rows}) > 1
+    stages = [stage for stage in ("raw", "post") if stage in rows[0]]
+    for column in (*(["task"] if several else []), "measure"):
+        table.add_column(column)
+    for stage in stages:
+        table.add_column(post if stage == "post" else stage, justify="right")
+    for row in rows:
+        named = [row["task"]] if several else []
+        table.add_row(*named, row["measure"], *(_measure(row[stage]) for stage in stages))
+    return table
+
+
+def _measure(value: float) -> str:
+    return "undefined" if math.isnan(value) else f"{value:.3f}"
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from whitepool.figures import dims, heads, layers, recipes
+from whitepool.figures import dims, heads, layers, recipes, weights
 from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.figures.rows import Rows, select
 
@@ -50,6 +50,9 @@ def drawings(
     if "dims" in tables:
         rows = select(tables["dims"], **here)
         found["dims"] = partial(dims.score_by_k, rows, f"{model}, {pooling}: {scored}")
+    if "weights" in tables:
+        title = f"{model}: attention diagonals beside tf-idf"
+        found["weights"] = partial(weights.weight_map, tables["weights"], title)
     if "table1" in tables:
         rows = select(tables["table1"], aggregate=aggregate, subset="")
         title = f"{model}: rows of WhiteningBERT's Table 1 ({aggregate})"

@@ -127,8 +127,12 @@ def _analyses(job: Job, place: int, name: str) -> list[Section]:
     sections = []
     for file in (job.results or {}).get("tables", {}):
         table = file.removesuffix(".csv")
-        if (chart := grid_charts.of_analysis(job, table)) is not None:
-            title = f"{name}: {table}" if name else ""
+        title = f"{name}: {table}" if name else ""
+        if table == "geometry":
+            sections.append(Section(title, (tables.measures(job, place),), ()))
+        elif table == "weights":
+            sections.append(Section(title, (), (grid_charts.weights(job),)))
+        elif (chart := grid_charts.of_analysis(job, table)) is not None:
             sections.append(Section(title, (tables.analysis(job, place, table),), (chart,)))
     return sections
 

@@ -129,6 +129,20 @@ def heads(job: Job, task: str) -> Chart:
     return Chart("Attention heads", caption, tuple(views))
 
 
+def weights(job: Job) -> Chart:
+    """Correlation of every attention diagonal with tf-idf, block by head."""
+    rows = list(job.table("weights", weights="diagonal"))
+    blocks = sorted({int(row["block"]) for row in rows})
+    every = sorted({int(row["head"]) for row in rows})
+    values: list[list[float | None]] = [[None] * len(every) for _ in blocks]
+    for row in rows:
+        place = blocks.index(int(row["block"])), every.index(int(row["head"]))
+        values[place[0]][place[1]] = known(row["spearman_tfidf"])
+    names = [str(b) for b in blocks], [str(h) for h in every]
+    caption = "Spearman x100 of tf-idf and the attention that each token pays itself."
+    return Chart("Token weights", caption, (heat("", values, names, ("block", "head"), []),))
+
+
 def table1(rows: Rows, aggregate: str, post: str) -> Chart:
     """The rows of WhiteningBERT's Table 1, published values beside them."""
     points = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whitepool.aggregates import AVERAGE
+from whitepool.analysis.measured import side_by_side
 from whitepool.figures.colours import WHITENED, stage_name
 from whitepool.jobs import Job, differing
 from whitepool.maps.names import called
@@ -158,6 +159,29 @@ def analysis(job: Job, place: int, name: str) -> Table:
     numeric = frozenset([*tasks, *(k for i, k in enumerate(keys) if _numbers(best, i))])
     caption = f"Spearman x100, {aggregate}, best on {top} first; the file is {name}.csv."
     return Table(name, caption, (*keys, *tasks), numeric, tuple(lines), len(found))
+
+
+def measures(job: Job, place: int) -> Table:
+    """What `analysis=geometry` measured, a row for each task and measure."""
+    post = called((job.results or {})["config"]["whitening"]["name"], WHITENED)
+    rows = side_by_side(job.table("geometry"))
+    stages = [stage for stage in ("raw", "post") if any(stage in row for row in rows)]
+    lines = [
+        Line(
+            (words(row["task"]), words(row["measure"]), *(_measure(row.get(s)) for s in stages)),
+            commands.of_job(job),
+            place,
+        )
+        for row in rows
+    ]
+    columns = ("task", "measure", *(stage_name(stage, post) for stage in stages))
+    caption = "Of the vectors of different sentences; the file is geometry.csv."
+    return Table("Geometry", caption, columns, frozenset(columns[2:]), tuple(lines), len(lines))
+
+
+def _measure(value: Any) -> Cell:
+    """A number without an interval; empty where it is undefined."""
+    return Cell(f"{value:.3f}", value) if isinstance(value, int | float) else Cell("", None)
 
 
 def by_stage(rows: Sequence[Mapping[str, Any]], aggregate: str) -> dict[str, dict[str, Any]]:
