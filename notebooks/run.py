@@ -1,7 +1,8 @@
 """Run the notebooks of this folder and keep what they show: python notebooks/run.py [FILE ...]
 
 Needs pip install -e ".[dev]" -c constraints.txt. What changes from one run to the next, or from one
-machine to another, is not kept: times, execution metadata, ids.
+machine to another, is not kept: times of execution, metadata, ids. What a cell prints of
+times is.
 """
 
 from __future__ import annotations

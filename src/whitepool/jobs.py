@@ -31,6 +31,7 @@ class Job:
         program: what was typed before the overrides.
         swept: whether its configuration would start a multirun of its own (Hydra's
             ``sweeper.params``).
+        seconds: how long it took, None where it is no job of a multirun or did not end.
     """
 
     folder: Path
@@ -39,6 +40,7 @@ class Job:
     error: str = ""
     program: str = SCRIPTS.format("evaluate")
     swept: bool = False
+    seconds: float | None = None
 
     @property
     def status(self) -> str:
@@ -86,7 +88,7 @@ def read_job(folder: Path) -> Job:
         why = "did not come to its end" if state else "ended without results"
         return Job(folder, typed, None, why, program, swept)
     content = json.loads(results.read_text(encoding="utf-8"))
-    return Job(folder, typed, content, "", program, swept)
+    return Job(folder, typed, content, "", program, swept, state.seconds if state else None)
 
 
 def read_jobs(folder: Path) -> list[Job]:

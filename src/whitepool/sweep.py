@@ -108,7 +108,7 @@ def _row(job: Job) -> dict[str, Any]:
             "low": top["low"],
             "high": top["high"],
             "raw": same[0]["value"] if same else "",
-            "seconds": content["seconds"],
+            "seconds": "" if job.seconds is None else job.seconds,
             "status": "done",
         }
     )

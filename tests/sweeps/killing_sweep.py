@@ -62,7 +62,7 @@ def contents(place: Path) -> dict[str, Any]:
             continue
         raw = path.read_bytes().replace(str(place).encode(), b"PLACE")
         found[name] = raw
-        if path.name == "results.json":
+        if path.name in ("results.json", "job.json"):
             found[name] = {k: v for k, v in json.loads(raw).items() if k not in TIMES}
         if path.name == "summary.csv":
             rows = csv.DictReader(raw.decode().splitlines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,6 +47,11 @@ def sweep(paths: Sequence[str], *more: str) -> list[str]:
     return ["-m", "data=pairs", f"data.path={','.join(paths)}", "bootstrap=10", *more]
 
 
+def seconds_of(folder: Path) -> dict[str, float]:
+    with (folder / "summary.csv").open(newline="") as file:
+        return {row["job"]: float(row["seconds"]) for row in csv.DictReader(file)}
+
+
 def test_a_sweep_from_its_first_failure_to_changed_data(command: Command, tmp_path: Path) -> None:
     a, b, c = (f"{name}.tsv" for name in "abc")
     write_pairs(tmp_path / a, 1)
@@ -68,6 +74,11 @@ def test_a_sweep_from_its_first_failure_to_changed_data(command: Command, tmp_pa
     assert summary(folder) == [("0", b, "done"), ("1", a, "done")]
     assert not (folder / "0" / "error.txt").exists()
     assert contents(folder, "1") == before
+    for job, seconds in seconds_of(folder).items():  # of the job, not of its encoding
+        state = read(folder / job)
+        assert state is not None
+        assert state.seconds == seconds
+        assert seconds > json.loads((folder / job / "results.json").read_text())["seconds"]
 
     # An edited sweep keeps what is there, changed data are noticed, and numbers are not.
     write_pairs(tmp_path / a, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def run_marked(function: Callable[[DictConfig], float], config: DictConfig, fold
         SkippedJob: ``fail_fast=true``, and a job of this multirun failed.
         UserError: what the job reads changed while it ran.
     """
+    began = time.monotonic()
     settings = depends.settings(config)
     versions = depends.versions()
     Marker(settings, versions=versions).write(folder)
@@ -53,7 +55,8 @@ def run_marked(function: Callable[[DictConfig], float], config: DictConfig, fold
     after = depends.Checksums().of(config)
     if changed := [n for n, x in before.items() if x is not None and x != after[n]]:
         raise UserError(f"the {' and '.join(changed)} changed while the job ran: run it again.")
-    Marker(settings, after, versions, finished=True).write(folder)
+    took = round(time.monotonic() - began, 3)
+    Marker(settings, after, versions, finished=True, seconds=took).write(folder)
     return score
 
 

@@ -30,12 +30,14 @@ class Marker:
         sources: checksum of each thing that it reads, None where there is none to be had.
         versions: of the packages that results depend on; they are no part of what a job is.
         finished: whether it came to its end.
+        seconds: how long that took, from the job's beginning; None until then.
     """
 
     settings: str
     sources: Sources = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     finished: bool = False
+    seconds: float | None = None
 
     def write(self, folder: Path) -> None:
         """Write it into the job's folder, whole or not at all."""
