@@ -52,7 +52,7 @@ def show(conf: Path, command: str, word: str) -> None:
     if group not in groups:
         close = difflib.get_close_matches(word, [*groups, *OTHER_NAMES], n=1)
         hint = f"did you mean {close[0]}? " if close else ""
-        raise UserError(f"{WORD} {word}: {hint}give one of {', '.join(groups)}.")
+        raise UserError(f"{f'{WORD} {word}'.strip()}: {hint}give one of {', '.join(groups)}.")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

@@ -73,7 +73,7 @@ def show(run: Run, folder: Path) -> None:
 def _cell(row: Row, *, signed: bool) -> str:
     if not is_defined(row):
         return "undefined"
-    number = f"{row.value:+.2f}" if signed else f"{row.value:.2f}"
+    number = f"{row.value:+z.2f}" if signed else f"{row.value:.2f}"
     if math.isnan(row.low):
         return number
     return rf"{number} \[{row.low:.1f}, {row.high:.1f}]"

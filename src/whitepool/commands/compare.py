@@ -96,13 +96,13 @@ def _table(rows: Sequence[Difference], aggregate: str) -> Table:
         table.add_column(name, justify="right")
     for row in rows:
         named = (WORDS[row.metric],) if len(metrics) > 1 else ()
-        interval = f"[{row.low:+.2f}, {row.high:+.2f}]"
+        interval = f"[{row.low:+z.2f}, {row.high:+z.2f}]"
         table.add_row(
             row.task,
             *named,
             _number(row.first),
             _number(row.second),
-            "undefined" if math.isnan(row.value) else f"{row.value:+.2f} {interval}",
+            "undefined" if math.isnan(row.value) else f"{row.value:+z.2f} {interval}",
             "" if math.isnan(row.p) else f"{row.p:.3f}",
             f"{row.n:,}",
         )

@@ -90,7 +90,7 @@ def score(row: Mapping[str, Any] | None) -> Cell:
     if _is_number(row.get("published")):
         gap = row.get("difference")
         gap = gap if _is_number(gap) else value - row["published"]
-        details.append(f"published {row['published']:.2f} ({gap:+.2f})")
+        details.append(f"published {row['published']:.2f} ({gap:+z.2f})")
     return Cell(f"{value:.2f}", value, "; ".join(details))
 
 

@@ -59,7 +59,7 @@ def as_table(pairs: Pairs) -> Table:
             "raw" if row.stage == "raw" else "whitened",
             f"{match.published:.2f}",
             "undefined" if gap is None else f"{row.value:.2f}",
-            "" if gap is None else f"{gap:+.2f}",
+            "" if gap is None else f"{gap:+z.2f}",
             f"{match.table}: {match.row}",
         )
     return table
