@@ -181,6 +181,7 @@ def test_names_tags_groups_and_job_types(multirun: Multirun) -> None:
     assert runs["1"].display_name == "distilbert analysis dims on mine"
     wanted = ["tiny", "distilbert", "avg", "pca", "simcse", "mine"]
     assert sorted(runs["0"].tags) == sorted(wanted)
+    assert sorted(runs["1"].tags) == sorted([*wanted, "dims"])
 
 
 def test_the_summary_has_the_jobs_and_their_figure(multirun: Multirun) -> None:

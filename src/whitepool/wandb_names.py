@@ -40,8 +40,9 @@ def tasks(config: DictConfig) -> list[str]:
 
 
 def tags(config: DictConfig) -> list[str]:
-    """What runs are found by: the user's tags, then model, head, map, protocol and tasks."""
+    """What runs are found by: the user's tags, then model, head, map, protocol, analysis, tasks."""
     own = [config.model.name, config.pooling.name, config.whitening.name, config.protocol.name]
+    own += [config.analysis.name] if kind(config) == "analysis" else []
     found = [*config.logger.tags, *own, *tasks(config)]
     return list(dict.fromkeys(str(tag)[:TAG] for tag in found if str(tag)))
 

@@ -155,9 +155,30 @@ def test_spectrum_ends_at_the_rank() -> None:
     np.testing.assert_array_equal(line.get_ydata(), values[:4])
     assert (held.get_xdata()[0], held.get_ydata()[0]) == (3, 15)
     assert (end.get_xdata()[0], end.get_ydata()[0]) == (4, 5)
-    assert "stsb: rank 4 of 6; 90 % in 3" in check(figure)
+    assert "stsb:\nrank 4 of 6; 90 % in 3" in check(figure)
     many = {f"sts12.{i}": spectrum.Eigenvalues(values, i % 4 + 1) for i in range(25)}
     assert "25 fit sets, effective ranks 1 to 4" in check(spectrum.spectrum(many, "bert"))
+
+
+@pytest.mark.parametrize("name", ["$x_{1$", "$x_1$", "_mine", "a_long_name_" * 10])
+def test_names_are_text_whatever_they_hold(name: str) -> None:
+    eigenvalues = spectrum.Eigenvalues(np.array([60.0, 20.0, 5.0]), 3)
+    figure = spectrum.spectrum({name: eigenvalues}, name)
+    shown = name if len(name) < 30 else f"{name[:15]}…{name[-15:]}"
+    assert f"{shown}:\nrank 3 of 3" in check(figure)
+    scored = recipes.Recipe("", "raw", {name: recipes.Score(60.0, 58.0, 61.5)})
+    assert shown[:15] in check(recipes.scores([scored], name))
+
+
+def test_stages_of_one_task_stand_apart() -> None:
+    """The first picture that anybody sees."""
+    score = {"stsb": recipes.Score(60.0, 58.0, 61.5)}
+    figure = recipes.scores([recipes.Recipe("", s, score) for s in ("raw", "post")], "bert")
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    raw, post = (label.get_window_extent() for label in axes.get_yticklabels())
+    assert not raw.overlaps(post)
+    assert abs(raw.y0 - post.y0) > 1.5 * raw.height
 
 
 @pytest.mark.parametrize("tasks", [["stsb"], ["stsb", "sickr", "sts12", "sts13", "avg"]])

@@ -62,7 +62,7 @@ def test_every_analysis_leaves_its_figures(
     overrides = ["figures=true", "analysis=all", "protocol=whiteningbert"]
     evaluate(tiny_suite.composed(checkpoint("bert"), tmp_path, *overrides))
     assert {path.stem for path in (tmp_path / "figures").glob("*.png")} == {
-        "layer_pairs_raw", "layer_pairs_post", "layers_best", "heads", "dims", "table1",
+        "layer_pairs_raw", "layer_pairs_post", "layers_best", "heads", "dims", "table1", "weights",
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,30 @@ def test_loads_without_an_error_or_a_request(browser: Any, report: Path) -> None
         Path(folder).mkdir(parents=True, exist_ok=True)
         opened.page.screenshot(path=Path(folder) / "report.png")
     opened.quiet(report)
+
+
+def test_charts_are_shared_with_nobody(browser: Any, report: Path) -> None:
+    opened = Opened(browser, report)
+    opened.drawn()
+    opened.page.wait_for_selector(".modebar-btn", state="attached")
+    words = opened.page.evaluate(
+        "[...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title)"
+    )
+    assert "Zoom" in words
+    assert not [w for w in words if re.search(r"(?i)share|cloud|edit|upload|plotly|studio", w)]
+
+
+def test_an_opened_row_makes_no_table_wider(browser: Any, tmp_path: Path) -> None:
+    job = made.job(0, "pooling=cls", "whitening=pca", folder=tmp_path)
+    job.folder.mkdir()
+    (job.folder / "config.yaml").write_text(f"name: {'x' * 500}\n")
+    path = tmp_path / "report.html"
+    path.write_text(write.render(content.of_run(job)), encoding="utf-8")
+    opened = Opened(browser, path, width=1280)
+    width = "document.querySelector('.scroll').scrollWidth"
+    before = opened.page.evaluate(width)
+    opened.page.locator("button.more").first.click()
+    assert opened.page.evaluate(width) == before
 
 
 def test_hostile_text_stays_text(browser: Any, report: Path) -> None:

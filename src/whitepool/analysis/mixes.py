@@ -200,10 +200,11 @@ class Mixes:
         """One word on effective ranks, where a single run has one for each fit set."""
         short = [rank for rank in self.ranks if rank < self.dim]
         if short:
+            low, high = min(short), max(short)
             log.warning(
-                "%d of %d whitened covariances are not of full rank: they span %d to %d of %d "
+                "%d of %d whitened covariances are not of full rank: they span %s of %d "
                 "dimensions, and directions without variance are dropped.",
-                len(short), len(self.ranks), min(short), max(short), self.dim,
+                len(short), len(self.ranks), low if low == high else f"{low} to {high}", self.dim,
             )  # fmt: skip
 
 

@@ -182,7 +182,11 @@ class GridRun:
         for name, rows in self.best.items():
             console.print()
             if not rows:
-                console.print(f"{name}: every score is undefined, the predictions are constant.")
+                console.print(
+                    f"{name}: every score is undefined: there is one pair, or its cosines or gold "
+                    "scores are all equal.",
+                    soft_wrap=True,
+                )
                 continue
             top, protocol = rows[0], self.inputs.protocol
             console.print(

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
-from whitepool.figures.style import COLUMN, styled
+from whitepool.figures.style import COLUMN, shorten, styled
 
 BINS = np.linspace(-1, 1, 101)
 
@@ -61,7 +61,7 @@ def histograms(by_stage: Mapping[str, Cosines], what: str, post: str = WHITENED)
         )  # fmt: skip
     panels[-1].set(xlabel="cosine", xlim=(-1, 1), xticks=np.linspace(-1, 1, 9))
     panels[-1].set_xticklabels([f"{x:g}" for x in panels[-1].get_xticks()])
-    figure.suptitle(what, x=0.01, ha="left", fontsize=8, parse_math=False)
+    figure.suptitle(shorten(what, 46), x=0.01, ha="left", fontsize=8, parse_math=False)
     return figure
 
 

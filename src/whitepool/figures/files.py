@@ -67,7 +67,8 @@ def save(drawings: Callable[[], Drawings], folder: Path, logger: Any) -> list[Pa
             if hasattr(logger, "log_image"):
                 logger.log_image(key=f"{FOLDER}/{name}", images=[str(path)])
         except Exception as error:
-            log.warning("Figure %s failed: %s: %s", name, type(error).__name__, error)
+            why = str(error).strip().partition("\n")[0]
+            log.warning("Figure %s failed: %s: %s", name, type(error).__name__, why)
         else:
             written.append(path)
     if written:

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 from whitepool.figures.colours import GREY, STAGES, WHITENED, stage_name
 from whitepool.figures.rows import Rows
-from whitepool.figures.style import COLUMN, PAGE, styled
+from whitepool.figures.style import COLUMN, PAGE, shorten, styled
 
-LONGEST = 60  # letters of a name
 MOST = 40  # recipes that can still be read
 
 
@@ -85,7 +84,7 @@ def scores(recipes: Sequence[Recipe], what: str) -> Figure:
     down = -(-max(len(tasks), 1) // across)
     names = [shorten(r.name or r.called) for r in recipes]
     width = COLUMN if across == 1 and max(map(len, names), default=0) <= 24 else PAGE
-    height = 0.6 + down * (0.45 + 0.16 * max(len(recipes), 2))
+    height = 0.8 + down * (0.6 + 0.18 * max(len(recipes), 2))
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     y = np.arange(len(recipes))
@@ -100,7 +99,7 @@ def scores(recipes: Sequence[Recipe], what: str) -> Figure:
             axes.plot(score.value, at, marker, color=colour)
             if not math.isnan(score.published):
                 axes.plot(score.published, at, "x", color="black", markersize=4)
-        axes.set_title(task, parse_math=False)
+        axes.set_title(shorten(task, 30), parse_math=False)
         axes.grid(axis="x")
         axes.margins(x=0.12)
     for axes in panels[len(tasks) :]:
@@ -112,13 +111,14 @@ def scores(recipes: Sequence[Recipe], what: str) -> Figure:
         panels[0].set_yticks(y, names, parse_math=False)
         panels[0].set_ylim(len(recipes) - 0.4, -0.6)
     _legend(figure, recipes)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=8, parse_math=False)
+    figure.suptitle(
+        shorten(title, 46 if width == COLUMN else 100),
+        x=0.01,
+        ha="left",
+        fontsize=8,
+        parse_math=False,
+    )
     return figure
-
-
-def shorten(name: str) -> str:
-    """A name that leaves room for the scores, its middle left out if it is long."""
-    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 :]}"
 
 
 def _legend(figure: Figure, recipes: Sequence[Recipe]) -> None:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from whitepool.figures.colours import CYCLE, GREY
-from whitepool.figures.style import COLUMN, styled
+from whitepool.figures.style import COLUMN, shorten, styled
 
 
 class Eigenvalues(NamedTuple):
@@ -39,25 +40,32 @@ def spectrum(of: Mapping[str, Eigenvalues], what: str) -> Figure:
     axes = figure.add_subplot()
     axes.set(xscale="log", yscale="log")
     many = len(of) > len(CYCLE)
+    lines: list[Line2D] = []
+    labels: list[str] = []
     for i, (name, (values, rank)) in enumerate(of.items()):
         colour = GREY if many else CYCLE[i]
         kept = values[:rank]
         if not rank:
             continue
         held = int(np.searchsorted(kept.cumsum() / kept.sum(), 0.9)) + 1
-        label = f"{name}: rank {rank:,} of {len(values):,}; 90 % in {held}"
+        label = f"{shorten(name, 30)}:\nrank {rank:,} of {len(values):,}; 90 % in {held}"
         index = np.arange(1, rank + 1)
-        axes.plot(index, kept, color=colour, label=None if many else label)
+        lines += axes.plot(index, kept, color=colour)
+        labels.append(label)
         axes.plot(held, kept[held - 1], "o", color=colour)
         axes.plot(rank, kept[-1], "|", color=colour, markersize=12, markeredgewidth=1.5)
     axes.grid(axis="y")
     axes.set(xlabel="direction, by variance", ylabel="variance (eigenvalue)")
-    title = what
+    title = shorten(what, 34)
     if many:
         ranks = [e.rank for e in of.values()]
         title += f"\n{len(of)} fit sets, effective ranks {min(ranks)} to {max(ranks)}"
     else:
-        axes.legend(loc="lower left", title="bar: effective rank; dot: 90 % of variance",
-                    title_fontsize=7, alignment="left")  # fmt: skip
+        legend = axes.legend(
+            lines, labels, loc="lower left", title="bar: effective rank; dot: 90 % of variance",
+            title_fontsize=7, alignment="left",
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     axes.set_title(title, parse_math=False)
     return figure

@@ -18,6 +18,8 @@ DPI = 300
 HEAT = "cividis"
 SPEARMAN = "Spearman x100"
 
+LONGEST = 60  # letters of a name
+
 P = ParamSpec("P")
 
 RULES: dict[Any, Any] = {
@@ -52,3 +54,9 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
             return draw(*args, **kwargs)
 
     return inside
+
+
+def shorten(name: str, longest: int = LONGEST) -> str:
+    """A name that leaves room for the figure, its middle left out if it is long."""
+    half = longest // 2
+    return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"

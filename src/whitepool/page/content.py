@@ -63,7 +63,10 @@ def of_run(job: Job, pairs: Table | None = None) -> Page:
     """
     content = job.results or {}
     config = content["config"]
-    title = ", ".join(str(config[group]["name"]) for group in tables.GROUPS)
+    parts = [str(config[group]["name"]) for group in tables.GROUPS]
+    if (analysis := config.get("analysis", {}).get("name", "none")) != "none":
+        parts.append(f"analysis {analysis}")
+    title = ", ".join(parts)
     sections = [_recipes([job]), *_analyses(job, 0, "")]
     if pairs is not None:
         sections.append(Section("", (pairs,), ()))

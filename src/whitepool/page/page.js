@@ -161,7 +161,10 @@
       return;
     }
     await unpack();
-    const config = { displaylogo: false, responsive: true };
+    const config = {
+      displaylogo: false, responsive: true, plotlyServerURL: "", showSendToCloud: false,
+      modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud"],  // this page goes nowhere
+    };
     const show = (figure) => {
       const select = figure.querySelector("select");
       const view = data.charts[figure.dataset.chart].views[select ? select.value : 0];
