@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -84,23 +86,28 @@ def test_files_that_another_process_is_writing(
         writer.join()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+HERE = str(Path(__file__).parent)
+RUN = """
+import sys
+from pathlib import Path
+import tiny_suite
+from whitepool.evaluation import evaluate
+evaluate(tiny_suite.composed(Path(sys.argv[1]), Path(sys.argv[2])))
+"""
+
+
 def test_runs_that_start_at_once_on_an_empty_cache(
     checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHITEPOOL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [HERE, *sys.path])))
     evaluate(tiny_suite.composed(checkpoint("bert"), tmp_path / "alone", "cache=off"))
-    children = []
-    for name in ("a", "b", "c"):
-        child = os.fork()
-        if child == 0:
-            try:
-                evaluate(tiny_suite.composed(checkpoint("bert"), tmp_path / name))
-            except BaseException:
-                os._exit(1)
-            os._exit(0)
-        children.append(child)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 3
+    runs = [
+        subprocess.Popen([sys.executable, "-c", RUN, checkpoint("bert"), tmp_path / name])
+        for name in ("a", "b", "c")
+    ]
+    assert [run.wait(timeout=300) for run in runs] == [0] * 3
     rows = [
         json.loads((tmp_path / name / "results.json").read_text())["scores"]
         for name in ("alone", "a", "b", "c")
