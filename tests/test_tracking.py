@@ -115,6 +115,9 @@ def test_every_metric_is_logged(multirun: Multirun) -> None:
     raw = [r for r in content["scores"] if (r["stage"], r["metric"]) == ("raw", "spearman")]
     assert found[f"raw/{TASK}"] == found["raw/avg"] == raw[0]["value"]
     assert f"{TASK}/all/raw/spearman" not in wandb_file.summary(multirun.jobs["2"])
+    grid = wandb_file.summary(multirun.jobs["1"])  # whose best is no recipe's fair score
+    assert "headline" in grid
+    assert not {"avg", TASK} & set(grid)
 
 
 def test_the_table_is_that_of_the_run(multirun: Multirun) -> None:
@@ -274,16 +277,18 @@ def test_sweeps_of_wandb_are_what_evaluate_takes(sweep: str) -> None:
 
 def test_the_workspace_shows_what_runs_log() -> None:
     pytest.importorskip("wandb_workspaces", reason="wandb-workspaces is not installed")
-    from whitepool.workspace import MAPS, build
+    from whitepool.workspace import MAPS, PROTOCOLS, build
 
     workspace = build("me", "whitepool")
-    assert set(MAPS) < {
+    assert set(PROTOCOLS) == {path.stem for path in (CONF / "protocol").glob("*.yaml")}
+    assert set(MAPS) == {
         "layer_pairs_raw",
         "layer_pairs_post",
         "layers_best",
         "heads",
         "dims",
         "table1",
+        "weights",
     }
     assert [section.name for section in workspace.sections] == [
         "Leaderboard", "Directions kept", "Layers and heads", "Vectors and weights",

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import wandb_workspaces.workspaces as ws
 
 TASKS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
-MAPS = ("layer_pairs_raw", "layer_pairs_post", "layers_best", "heads")
-LOOKS = ("scores", "cosines", "spectrum", "token_weights", "recipes_simcse")
+MAPS = ("layer_pairs_raw", "layer_pairs_post", "layers_best", "heads", "weights", "dims", "table1")
+PROTOCOLS = ("simcse", "whiteningbert", "su", "mteb")
+LOOKS = ("scores", "cosines", "spectrum", "token_weights", *(f"recipes_{p}" for p in PROTOCOLS))
 
 
 def build(entity: str, project: str) -> ws.Workspace:

@@ -134,7 +134,10 @@ class GridRun:
             file.write("\n")
 
     def log(self, logger: Any) -> None:
-        """Log the headline and the best rows, the latter where it is W&B."""
+        """Log the headline and the best rows, the latter where it is W&B.
+
+        No score of a task is logged: the best of a grid has no place beside recipes' own.
+        """
         if not logger:
             return
         metrics = {f"{name}/best": rows[0]["value"] for name, rows in self.best.items() if rows}
@@ -148,8 +151,6 @@ class GridRun:
         for name, rows in self.best.items():
             if rows:
                 logger.log_table(name, list(rows[0]), [list(row.values()) for row in rows])
-        if not math.isnan(top := self.headline["value"]):
-            logger.log_metrics({self.task: top, AVERAGE: top})
         logger.log_curve("k", self.curve())
 
         logger.log_metrics(
